@@ -11,6 +11,7 @@ import argparse
 import io
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -176,15 +177,33 @@ def work(o: argparse.Namespace) -> None:
     os._exit(0)
 
 
+def with_kept(file: Path, found: dict[str, Any], o: argparse.Namespace) -> dict[str, Any]:
+    """Medians over earlier pieces, too; `o.rounds` becomes how many rounds there are."""
+    pieces = [*(json.loads(file.read_text()) if file.exists() else []), {"rounds": o.rounds, "found": found}]
+    file.write_text(json.dumps(pieces))
+    o.rounds = sum(p["rounds"] for p in pieces)
+    all_of_them: dict[str, Any] = {}
+    for name in CONTENDERS:
+        some = [p["found"][name] for p in pieces if name in p["found"]]
+        if some:
+            rate = statistics.median(x["images_per_s"] for x in some)
+            least, most = min(x["least"] for x in some), max(x["most"] for x in some)
+            all_of_them[name] = {"images_per_s": rate, "least": least, "most": most}
+    return all_of_them
+
+
 def main() -> None:
     p = measure.arguments(__doc__)
     p.add_argument("--repeat", type=int, default=4, help="how often an epoch has each file")
+    p.add_argument("--keep", default="", help="a JSON file that keeps rounds, for measurements that are made in pieces")
     o = p.parse_args()
     if o.worker:
         return work(o)
     if not o.data or not files(o):
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     found = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
+    if o.keep:
+        found = with_kept(Path(o.keep), found, o)
     lines = [
         "| | images/s (least to most) | against the best of Ray Data alone | at least | |",
         "|---|---|---|---|---|",

@@ -6,16 +6,16 @@ Needs the wheel nvidia-pytriton in a virtual environment of its own, with NumPy 
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import measure
 import numpy as np
+import triton_load
 
 sys.path[:0] = [str(measure.ROOT / "src"), str(measure.ROOT / "tests" / "plugin")]
 import triton_server  # noqa: E402
@@ -25,6 +25,9 @@ from penstock.plugin.triton import repository  # noqa: E402
 
 CLIENTS = 16
 BATCH = 16
+SIDE = 224
+ANSWER_BYTES = 3 * SIDE * SIDE * 4
+LEAST, MOST = 3.0, 2.0  # times Pillow; p99 over the median
 PILLOW = """
 import io
 import numpy as np
@@ -43,60 +46,95 @@ class TritonPythonModel:
         made = ((np.asarray(image, np.float32) - MEAN) / STD).transpose(2, 0, 1)[None]
         return backend.InferenceResponse(output_tensors=[backend.Tensor("OUTPUT_0", np.ascontiguousarray(made))])
 """
+EMPTY = """
+import numpy as np
+import triton_python_backend_utils as backend
+
+class TritonPythonModel:
+    def execute(self, requests):
+        made = np.zeros((1, 3, 224, 224), np.float32)
+        for r in requests:
+            backend.get_input_tensor_by_name(r, "DATA").as_numpy()
+        return [backend.InferenceResponse(output_tensors=[backend.Tensor("OUTPUT_0", made)]) for _ in requests]
+"""
+MODELS = {
+    "penstock": "penstock, one instance, 2 threads",
+    "pillow1": "Pillow and NumPy, one instance",
+    "pillow2": "Pillow and NumPy, two instances",
+    "empty1": "zeros of that size, one instance",
+}
+WAYS = {"body": "in requests and answers", "shared": "in shared memory"}
+
+
+class Run(NamedTuple):
+    rate: float
+    latencies: list[float]
+    cpu: dict[str, float]  # seconds of processor time, by part
 
 
 @pipeline_def(batch_size=BATCH, num_threads=2, device_id=None)
 def preprocess() -> Any:
     data = fn.external_source(name="DATA", dtype=types.UINT8, ndim=1)
-    images = fn.resize(fn.decoders.image(data, output_type=types.RGB), resize_x=224, resize_y=224, antialias=True)
+    images = fn.resize(fn.decoders.image(data, output_type=types.RGB), resize_x=SIDE, resize_y=SIDE, antialias=True)
     return fn.crop_mirror_normalize(
         images, dtype=types.FLOAT, output_layout="CHW", mean=[124, 116, 104], std=[58, 57, 57]
     )
 
 
-def repositories(folder: Path) -> list[str]:
-    """Writes the models; Pillow's also with an instance (a process) per core of two."""
+def write_models(folder: Path) -> None:
+    """Pillow's also with an instance (a process) per core of two."""
     repository.export(preprocess(), folder, "penstock")
     config = (folder / "penstock" / "config.pbtxt").read_text()
-    for n in (1, 2):
-        name = f"pillow{n}"
+    for name, program, n in (("pillow1", PILLOW, 1), ("pillow2", PILLOW, 2), ("empty1", EMPTY, 1)):
         (folder / name / "1").mkdir(parents=True)
-        (folder / name / "1" / "model.py").write_text(PILLOW)
+        (folder / name / "1" / "model.py").write_text(program)
         text = config.replace('name: "penstock"', f'name: "{name}"')
         (folder / name / "config.pbtxt").write_text(text + f"instance_group {{ kind: KIND_CPU, count: {n} }}\n")
-    return ["penstock", "pillow1", "pillow2"]
 
 
-def load(port: int, model: str, photos: list[np.ndarray], seconds: float, rate: float | None) -> tuple[float, list]:
-    """Requests/s and latencies in s. Without a rate each client sends its next request when it has its answer; with
-    one, requests are due at random times (exponential gaps), and their latency counts from then."""
-    latencies: list[float] = []
-    rng = np.random.default_rng(0)
-    begin = time.perf_counter() + 0.1
-    due = None if rate is None else list(begin + np.cumsum(rng.exponential(1 / rate, int(rate * seconds))))[::-1]
+def processor_s() -> dict[str, float]:
+    """Processor time so far of the models, of the server, and of the clients, which are this process."""
+    found = {"models": 0.0, "server": 0.0}
+    for folder in measure._workers():
+        name, _, fields = measure._text(folder / "stat").rpartition(")")
+        part = "models" if "triton_python" in name else "server" if "tritonserver" in name else ""
+        if part:
+            found[part] += sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    times = os.times()
+    return {**found, "clients": times.user + times.system}
 
-    def client(c: int) -> None:
-        connection = triton_server.Client(port)
-        for k in range(c, 10**9, CLIENTS):
-            start = time.perf_counter()
-            if due is None:
-                if start > begin + seconds:
-                    return
-            else:
-                try:
-                    start = due.pop()
-                except IndexError:
-                    return
-                time.sleep(max(0.0, start - time.perf_counter()))
-            connection.infer(model, "DATA", photos[k % len(photos)])
-            latencies.append(time.perf_counter() - start)
 
-    threads = [threading.Thread(target=client, args=(c,)) for c in range(CLIENTS)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return len(latencies) / (time.perf_counter() - begin), latencies
+def load(port: int, requests: list[list[bytes]], seconds: float, rate: float | None = None) -> Run:
+    with triton_load.connected(port, requests) as connections:
+        before = processor_s()
+        found, latencies = triton_load.run(connections, seconds, rate)
+        return Run(found, latencies, {k: v - before[k] for k, v in processor_s().items()})
+
+
+def measured(o: Any, place: Path, photos: list[bytes]) -> dict[tuple[str, str], tuple[list[Run], Run]]:
+    """By model and way: runs at full load, and one at half of the median of these."""
+    runs: dict[tuple[str, str], list[Run]] = {}
+    names = [m for m in MODELS if o.only in m]
+    with tempfile.TemporaryDirectory() as folder:
+        write_models(Path(folder, "models"))
+        backends = triton_server.backends(place, Path(folder, "backends"))
+        with triton_server.serving(place, Path(folder, "models"), backends) as port:
+            memory = triton_load.SharedMemory(port, photos, CLIENTS, ANSWER_BYTES)
+            try:
+                ways = {(m, "body"): [triton_load.in_the_body(m, photos)] * CLIENTS for m in names}
+                ways |= {(m, "shared"): [memory.requests(m, c) for c in range(CLIENTS)] for m in names}
+                for requests in ways.values():
+                    load(port, requests, 0.5)
+                for _ in range(o.rounds):
+                    for key, requests in ways.items():
+                        runs.setdefault(key, []).append(load(port, requests, o.seconds))
+                return {k: (r, load(port, ways[k], 3 * o.seconds, median(r) / 2)) for k, r in runs.items()}
+            finally:
+                memory.close()
+
+
+def median(runs: list[Run]) -> float:
+    return statistics.median(r.rate for r in runs)
 
 
 def main() -> None:
@@ -105,40 +143,43 @@ def main() -> None:
     files = sorted(Path(o.data, "photos500").rglob("*.jpg"))[:200]
     if place is None or not files:
         raise SystemExit("needs $PENSTOCK_TRITON and --data")
-    photos = [np.frombuffer(f.read_bytes(), np.uint8)[None] for f in files]
-    rates: dict[str, list[float]] = {}
-    waits = {}
-    with tempfile.TemporaryDirectory() as folder:
-        models = repositories(Path(folder, "models"))
-        backends = triton_server.backends(place, Path(folder, "backends"))
-        with triton_server.serving(place, Path(folder, "models"), backends) as port:
-            for m in models:
-                load(port, m, photos, 1.0, None)
-            for _ in range(o.rounds):
-                for m in models:
-                    rates.setdefault(m, []).append(load(port, m, photos, o.seconds, None)[0])
-            medians = {m: statistics.median(r) for m, r in rates.items()}
-            for m in models:
-                waits[m] = load(port, m, photos, 3 * o.seconds, medians[m] / 2)[1]
+    found = measured(o, place, [f.read_bytes() for f in files])
     lines = [
         "# Serving by Triton",
         "",
         measure.machine(),
-        f"Triton's Python backend, {CLIENTS} clients on the same machine, one photograph of 500 pixels a request,",
-        f"dynamic batches up to {BATCH}; decode, resize to 224 x 224, normalise, FP32 in the answer.",
-        f"Requests/s: medians of {o.rounds} interleaved",
-        f"runs of {o.seconds:g} s. Latency: at half the model's own requests/s, at random times. Written by",
-        "`bench/triton_backend.py`.",
-        "",
-        "| | requests/s | times the best of Pillow | median latency, ms | p99, ms | p99 over median |",
-        "|---|---|---|---|---|---|",
+        f"Triton's Python backend, {CLIENTS} connections of one client on the same machine, a photograph of 500 pixels",
+        f"a request, dynamic batches up to {BATCH}; decode, resize to {SIDE} x {SIDE}, normalise, FP32 in the answer.",
+        "Pictures and pixels are in requests and answers of HTTP, or in shared memory of the system. Requests/s:",
+        f"medians of {o.rounds} interleaved runs of {o.seconds:g} s (least to most). Processor time of a request, in",
+        "ms: of the model's process, of the server, of the client, which share the same cores. Latency: at half the",
+        "model's own requests/s, at random times. Zeros: a model that does nothing but answer.",
+        "Written by `bench/triton_backend.py`.",
     ]
-    best = max(medians["pillow1"], medians["pillow2"])
-    titles = ("penstock, one instance, 2 threads", "Pillow and NumPy, one instance", "Pillow and NumPy, two instances")
-    for m, title in zip(models, titles):
-        a, b = np.percentile(waits[m], [50, 99]) * 1000
-        lines.append(f"| {title} | {medians[m]:.0f} | {medians[m] / best:.2f} | {a:.1f} | {b:.1f} | {b / a:.1f} |")
-    lines.append("| asked for | | 3 | | | 2 |")
+    for way, where in WAYS.items():
+        lines += [
+            "",
+            f"## Pictures and pixels {where}",
+            "",
+            "| | requests/s | of Pillow's best | model / server / client, ms | median, ms | p99, ms | p99 / median |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        best = max((median(found[m, way][0]) for m in ("pillow1", "pillow2") if (m, way) in found), default=np.nan)
+        for m, title in MODELS.items():
+            if (m, way) not in found:
+                continue
+            runs, half = found[m, way]
+            rates = [r.rate for r in runs]
+            middle = min(runs, key=lambda r: abs(r.rate - median(runs)))
+            cpu = " / ".join(
+                f"{1000 * middle.cpu[k] / len(middle.latencies):.2f}" for k in ("models", "server", "clients")
+            )
+            a, b = np.percentile(half.latencies, [50, 99]) * 1000
+            spread = f"{median(runs):.0f} ({min(rates):.0f} to {max(rates):.0f})"
+            lines.append(
+                f"| {title} | {spread} | {median(runs) / best:.2f} | {cpu} | {a:.1f} | {b:.1f} | {b / a:.1f} |"
+            )
+        lines.append(f"| asked for | | {LEAST:g} | | | | {MOST:g} |")
     measure.write(o.out, "triton.md", "\n".join(lines) + "\n")
 
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to have other processes make the batches: two workers of a thread each against one process of two
-threads, on the same two cores."""
+"""What it costs to have other processes make the batches: two workers of a thread each, processes or actors of Ray,
+against one process of two threads, on the same two cores."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import images_cpu
 import measure
@@ -18,6 +21,8 @@ TASKS = {
     "read": "the bytes of the files only",
 }
 LEAST = 0.9
+MOST_SECONDS = 3.0  # until the first batch of a worker
+WAYS = {"one process": {}, "workers": {"workers": 2}, "Ray": {"workers": "auto"}}
 
 
 def pipeline(o: argparse.Namespace, task: str, **how):
@@ -39,47 +44,71 @@ def pipeline(o: argparse.Namespace, task: str, **how):
     return built
 
 
-def batches(task: str, workers: bool):
+def batches(task: str, how: dict[str, Any], seen: dict[str, float]) -> Callable[[argparse.Namespace], Iterator[int]]:
+    """`seen` gets the seconds from the start of the workers to the first batch."""
+
     def contender(o: argparse.Namespace) -> Iterator[int]:
-        how = {"num_threads": 1, "workers": o.threads} if workers else {"num_threads": o.threads}
-        pipe = pipeline(o, task, **how)
+        given = {"num_threads": 1 if how else o.threads, **how}
+        if how.get("workers") == 2:
+            given["workers"] = o.threads
+        elif how:
+            connect(o)
+        start = time.perf_counter()
+        pipe = pipeline(o, task, **given)
+        pipe.run()
+        seen["first_s"] = time.perf_counter() - start
         while True:
             yield len(pipe.run()[0])
 
     return contender
 
 
+def connect(o: argparse.Namespace) -> None:
+    import ray
+
+    env = {"env_vars": {"PYTHONPATH": str(measure.ROOT / "src")}}
+    ray.init(num_cpus=o.threads, include_dashboard=False, log_to_driver=False, runtime_env=env)
+    ray.get([ray.remote(lambda: 0).remote() for _ in range(o.threads)])  # Ray is there, and so are its processes
+
+
+SEEN: dict[str, float] = {}
 CONTENDERS = {
-    f"{task}: {'workers' if workers else 'one process'}": batches(task, workers)
+    f"{task}: {way}": batches(task, how, SEEN)
     for task in TASKS
-    for workers in (False, True)
+    for way, how in WAYS.items()
+    if way != "Ray" or (task == "val" and importlib.util.find_spec("ray"))
 }
 
 
 def main() -> None:
     o = measure.arguments(__doc__).parse_args()
     if o.worker:
-        return measure.work(CONTENDERS[o.worker], o)
+        return measure.work(CONTENDERS[o.worker], o, lambda: SEEN)
     if not o.data or not Path(o.data).is_dir():
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     found = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
     lines = [
-        "| task | one process, images/s | workers, images/s | ratio | at least | | MB of all processes |",
-        "|---|---|---|---|---|---|---|",
+        "| task | one process, images/s | workers, images/s | ratio | at least | | MB of all | first batch, s |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for task in TASKS:
-        one, many = (found.get(f"{task}: {name}") for name in ("one process", "workers"))
+    for task, way in [*((task, "workers") for task in TASKS), ("val", "Ray")]:
+        one, many = (found.get(f"{task}: {name}") for name in ("one process", way))
         if one and many:
             ratio = many["images_per_s"] / one["images_per_s"]
             judged = f"{LEAST} | {'reached' if ratio >= LEAST else '**missed**'}" if task == "val" else " | "
             rates = " | ".join(f"{r['images_per_s']:.0f} ({r['least']:.0f} to {r['most']:.0f})" for r in (one, many))
-            lines.append(f"| {task} | {rates} | {ratio:.2f} | {judged} | {one['rss_mb']:.0f} / {many['rss_mb']:.0f} |")
+            title = task if way == "workers" else f"{task}, actors of {way}"
+            soon = "reached" if many["first_s"] <= MOST_SECONDS else "**missed**"
+            first = f"{many['first_s']:.1f} (at most {MOST_SECONDS:g}: {soon})"
+            memory = f"{one['rss_mb']:.0f} / {many['rss_mb']:.0f}"
+            lines.append(f"| {title} | {rates} | {ratio:.2f} | {judged} | {memory} | {first} |")
     text = f"""# Batches made by other processes
 
 {__doc__}
 {"; ".join(f'"{name}": {what}' for name, what in TASKS.items())}. Photographs of about
 500x375, batches of {o.batch}, {o.threads} threads or workers, medians of {o.rounds} interleaved rounds
-of {o.seconds} s (least to most).
+of {o.seconds} s (least to most). First batch: from when the pipeline is built, which starts the workers; Ray is there
+already, the actors are not.
 
 {chr(10).join(lines)}
 

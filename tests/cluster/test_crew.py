@@ -6,7 +6,8 @@ import queue
 import numpy as np
 import pytest
 
-from penstock.cluster.crew import Crew, Lost
+from penstock.cluster.crew import Crew
+from penstock.cluster.link import Lost
 from penstock.cluster.order import Answer
 from penstock.cluster.scaling import Limits, Scaling, fixed
 from penstock.core.errors import PipelineError
@@ -63,11 +64,15 @@ def test_only_batches_that_were_begun_may_have_killed_a_worker():
         crew.close()
 
 
-def test_a_batch_that_kills_its_workers():
-    crew = Crew(lambda i: Mortal(i, 0, 1), 3, 2, scaling(3))
+@pytest.mark.parametrize(("workers", "deaths"), [(3, "1[0-4]"), (1, "5")])
+def test_a_batch_that_kills_its_workers(workers, deaths):
+    """Nor does the trainer make it, where no worker is left."""
+    crew = Crew(lambda i: Mortal(i, 0, 1), workers, 2, scaling(workers))
     try:
         (batch,) = asked(crew, 1)
-        with pytest.raises(PipelineError, match="[5-9] workers died while they made the batch of iteration 0.*died"):
+        with pytest.raises(
+            PipelineError, match=f"{deaths} workers died while they made the batch of iteration 0.*died"
+        ):
             crew.wait(batch)
     finally:
         crew.close()

@@ -16,6 +16,7 @@ from crews import SIZE, N, all_ready, assert_same, crew, exists, pictures, value
 
 import penstock  # noqa: E402
 from penstock import fn, pipeline_def  # noqa: E402
+from penstock.cluster import ray_link  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,23 @@ def pids(pipe):
     return [link.pid for link in links if link is not None and link.pid]
 
 
+def how_they_come(pipe):
+    """Where the bytes of batches are: one name for each worker."""
+    all_ready(pipe)
+    connections = [m.link._connection for m in crew(pipe).members]
+    return ["Objects" if c is None else type(c._incoming).__name__ for c in connections]
+
+
+WAYS = {"Shared": None, "Streamed": lambda: "another machine", "Objects": lambda: None}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "order", [{}, {"random_shuffle": True, "num_shards": 2, "shard_id": 1}], ids=["plain", "shuffled"]
 )
-def test_bytes_checkpoints_and_places(files, order):
+def test_bytes_checkpoints_and_places(files, order, way, monkeypatch):
+    if WAYS[way]:
+        monkeypatch.setattr(ray_link, "_machine", WAYS[way])
     plain, crewed = pictures(files, **order), pictures(files, **order, workers="auto")
     assert len(crew(crewed).members) == 3
     for i in range(2 * N // SIZE):
@@ -57,6 +71,7 @@ def test_bytes_checkpoints_and_places(files, order):
         assert plain.checkpoint() == crewed.checkpoint()
     assert crewed.run()[0][0].source_info() == plain.run()[0][0].source_info()
     assert "3 workers of 1 thread" in crewed.explain()
+    assert how_they_come(crewed) == [way] * 3
     crewed.close()
 
 
@@ -73,8 +88,11 @@ def test_samples_are_pillows(files):
     pipe.close()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_actors_killed_at_random(files, seed):
+@pytest.mark.parametrize("way", WAYS)
+def test_actors_killed_at_random(files, way, monkeypatch):
+    if WAYS[way]:
+        monkeypatch.setattr(ray_link, "_machine", WAYS[way])
+    seed = list(WAYS).index(way)
     rng = np.random.default_rng(seed)
     order = {"random_shuffle": True}
     plain, crewed = pictures(files, **order), pictures(files, **order, workers="auto")

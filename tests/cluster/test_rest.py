@@ -160,10 +160,10 @@ def test_without_any_worker_left(files, monkeypatch):
     plain, crewed = pipe(files), pipe(files, workers=1)
     all_ready(crewed)
     assert_same(on_host(plain.run()), on_host(crewed.run()))
-    from penstock.cluster import crew, local
+    from penstock.cluster import link, local
 
     def refuses(*_):
-        raise crew.Lost("can't be started")
+        raise link.Lost("can't be started")
 
     monkeypatch.setattr(local.LocalLink, "open", refuses)
     for pid in processes(crewed):

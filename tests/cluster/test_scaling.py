@@ -9,11 +9,12 @@ import time
 
 import numpy as np
 import pytest
+from crews import assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
+from test_crew import asked
 
-from cluster.crews import assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
-from cluster.test_crew import asked
 from penstock.cluster import crew as crew_module
-from penstock.cluster.crew import Crew, Lost
+from penstock.cluster.crew import Crew
+from penstock.cluster.link import Lost
 from penstock.cluster.order import Answer
 from penstock.cluster.scaling import Limits, Scaling, fixed
 
@@ -118,13 +119,13 @@ def test_who_leaves_answers_first(by_hand):
         wait_until(lambda: all(m.state == "ready" for m in workers.members))
         batches = asked(workers, 12)
         wait_until(lambda: sum(len(m.asked) for m in workers.members) == 12)
-        with workers._changed:
+        with workers._lock:
             workers._resize(1)
             assert workers.size == 1
         assert all(workers.wait(b) for b in batches)
         wait_until(lambda: len(workers.members) == 1)
         assert sorted(made) == [b.order.number for b in batches]  # each once
-        with workers._changed:
+        with workers._lock:
             workers._resize(3)
         assert {m.index for m in workers.members} >= {0, 1}  # the lowest that are free
     finally:
@@ -136,7 +137,7 @@ def test_threads_end_with_their_workers(by_hand):
     try:
         before = threading.active_count()
         for n in (6, 1, 5, 1):
-            with workers._changed:
+            with workers._lock:
                 workers._resize(n)
             wait_until(lambda n=n: len(workers.members) == n)
         wait_until(lambda: threading.active_count() <= before)
@@ -216,7 +217,7 @@ def test_workers_die_while_their_number_changes(files, by_hand):
         if pids and rng.random() < 0.3:
             os.kill(int(rng.choice(pids)), signal.SIGKILL)
         if rng.random() < 0.5:
-            with workers._changed:
+            with workers._lock:
                 workers._resize(int(rng.integers(1, 5)))
         assert_same(values(pipe.run()), values(expected.run()))
     pipe.close()

@@ -109,6 +109,22 @@ def test_functions_that_run_in_order(files):
     assert "leave out workers" in str(e.value)
 
 
+def test_functions_that_no_module_defines(files, monkeypatch):
+    """Of operators that may be called in any order, as a compiled function may."""
+    from penstock.operators.python._function import UserFunction
+
+    monkeypatch.setattr(UserFunction, "in_order", False)
+
+    @pipeline_def(batch_size=2, num_threads=1)
+    def pipe():
+        data, _ = fn.readers.file(files=files)
+        return fn.python_function(data, function=lambda x: x)
+
+    with pytest.raises(TypeError, match=r"(?s)python_function.*test_workers_errors.py.*can't be sent.*Define it") as e:
+        pipe(workers=1).build()
+    assert "leave out workers" in str(e.value)
+
+
 @pytest.mark.parametrize("workers", [-1, True, 1.5, "many"])
 def test_wrong_numbers(files, workers):
     with pytest.raises(ValueError, match=re.escape(f"got {workers!r}")):

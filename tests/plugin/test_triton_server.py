@@ -4,6 +4,7 @@
 import io
 import json
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from penstock import fn, pipeline_def, types
 from penstock.plugin.triton import repository
 
 PLACE = triton_server.folder()
+BY_DALI = Path(__file__).parents[1] / "pipeline" / "dali_pipelines" / "pictures.dali"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(PLACE is None, reason="needs nvidia-pytriton, here or in the environment $PENSTOCK_TRITON"),
@@ -73,6 +75,9 @@ def port(tmp_path_factory):
     (models / "tripled" / "1").mkdir(parents=True)
     (models / "tripled" / "1" / "dali.py").write_text(DALI_MODEL)
     (models / "tripled" / "config.pbtxt").write_text('name: "tripled"\nbackend: "dali"\nmax_batch_size: 8\n')
+    (models / "serialised" / "1").mkdir(parents=True)
+    (models / "serialised" / "1" / "model.dali").write_bytes(BY_DALI.read_bytes())
+    (models / "serialised" / "config.pbtxt").write_text('name: "serialised"\nbackend: "dali"\nmax_batch_size: 4\n')
     backends = triton_server.backends(PLACE, folder / "backends")
     repository.install_backends(backends)
     with triton_server.serving(PLACE, models, backends) as port:
@@ -110,6 +115,14 @@ def test_a_repository_of_the_dali_backend(port):
     numbers = np.arange(10, dtype=np.int32).reshape(2, 5)
     got = triton_server.Client(port).infer("tripled", "NUMBERS", numbers, "INT32")
     assert np.array_equal(got, numbers * 3)
+
+
+def test_a_pipeline_that_dali_serialised(port):
+    out = io.BytesIO()
+    pixels = np.random.default_rng(1).integers(0, 255, (9, 12, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(out, "PNG")
+    got = triton_server.Client(port).infer("serialised", "DATA", row(out.getvalue()))
+    assert np.array_equal(got[0], pixels)
 
 
 def test_load_with_damaged_pictures(port):

@@ -106,4 +106,5 @@ class Client:
             raise Refused(json.loads(body)["error"])
         n = int(answer.headers["Inference-Header-Content-Length"])
         output = json.loads(body[:n])["outputs"][0]
-        return np.frombuffer(body[n:], _TYPES[output["datatype"]]).reshape(output["shape"])
+        data = body[n : n + output["parameters"]["binary_data_size"]]
+        return np.frombuffer(data, _TYPES[output["datatype"]]).reshape(output["shape"])

@@ -9,9 +9,10 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ..core.errors import PipelineError, WorkerError
+from .link import Link, Lost, Refused
 from .order import Answer, Order
 from .scaling import PERIOD_SECONDS, Scaling
 
@@ -20,59 +21,33 @@ _LATE_TIMES = 8  # those that took longest lately
 _FIRST_SECONDS = 60.0  # as long as nothing is known
 _REMEMBERED = 32
 _MOST_FAILURES = 5  # in a row, of a worker that is started again each time
-_MOST_DEATHS = 5  # of workers that were at one batch
+_MOST_DEATHS = 10  # of workers that were at one batch: more than die of other causes meanwhile
 _STOP_SECONDS = 3.0
 _AGAIN_SECONDS = 30.0  # until another one is tried in the place of one that is gone
 AT_WORK = ("starting", "ready")  # states of those that take orders, now or soon
 AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
 
 
-class Lost(Exception):
-    """A worker is gone; the text says how."""
-
-
-class Refused(Exception):
-    """A worker that can't work for this pipeline, whatever is tried."""
-
-
-class Link(Protocol):
-    """The way to one worker. `open` and `receive` block; all but `hang_up` raise Lost."""
-
-    name: str
-
-    def open(self) -> None:
-        """Starts the worker and waits until it is ready. Raises Refused, too."""
-
-    def send(self, order: Order) -> None: ...
-
-    def receive(self) -> tuple[Answer, Any]:
-        """The next answer, in any order, with its batches or None."""
-
-    def hang_up(self) -> None:
-        """Makes the other methods raise Lost, in other threads, too. May be called at any time."""
-
-    def end(self) -> None:
-        """Waits for the worker to be gone, at most briefly, and lets go of everything."""
-
-
 class Asked:
     """A batch that was asked for. Whoever lets go of it does not want it any more."""
 
-    def __init__(self, crew: Crew, order: Order):
-        self.order, self._crew = order, crew
+    def __init__(self, lock: threading.RLock, order: Order):
+        self.order = order
         self.answer: Answer | None = None
         self.batches: Any = None
         self.worker = ""
         self.sent: dict[_Member, float] = {}  # who was asked, and when
         self.deaths = 0
         self.is_wanted = True
+        self.changed = threading.Condition(lock)  # for who waits for it
 
 
 class _Member:
     """One place in the crew: a worker, and when it dies another."""
 
-    def __init__(self, index: int):
+    def __init__(self, index: int, lock: threading.RLock):
         self.index = index
+        self.changed = threading.Condition(lock)  # for the thread that hands it batches
         self.link: Link | None = None
         self.asked: dict[int, Asked] = {}  # not answered yet
         self.state = "starting"  # then "ready"; "leaving", once it has answered what it was asked; or "gone"
@@ -107,7 +82,8 @@ class Crew:
 
     def __init__(self, link: Callable[[int], Link], n: int, depth: int, scaling: Scaling):
         self._make_link, self._depth, self._scaling = link, max(depth, 2), scaling
-        self._changed = threading.Condition()
+        # Threads that wait are woken one by one: each that is woken in vain takes Python's lock from those that work.
+        self._lock = threading.RLock()
         self._todo: deque[Asked] = deque()
         self._number = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
@@ -116,8 +92,9 @@ class Crew:
         self.members: list[_Member] = []
         self._busy_before = 0.0  # of those that have left
         self._threads: list[threading.Thread] = []
+        self._waiting: list[Asked] = []  # that somebody waits for
         self._end, self._wanted = threading.Event(), n
-        with self._changed:
+        with self._lock:
             self._resize(n)
             self._start_thread(self._scale)
 
@@ -135,37 +112,46 @@ class Crew:
 
     def ask(self, n: int, epoch: Any, position: Any, iteration: int, picks: dict[int, Any]) -> Asked:
         """Asks for a batch, and does not wait."""
-        with self._changed:
+        with self._lock:
             self._number += 1
-            asked = Asked(self, Order(self._number, n, epoch, position, iteration, picks))
+            asked = Asked(self._lock, Order(self._number, n, epoch, position, iteration, picks))
             self._todo.append(asked)
-            self._changed.notify_all()
+            self._hand_out()
             return asked
 
     def wait(self, asked: Asked) -> bool:
         """Waits for a batch. False: there is nobody to make it. Raises WorkerError for one that kills its workers, and
         if no worker is able to work for this pipeline."""
-        with self._changed:
-            while asked.answer is None:
-                if self._closing:
-                    raise WorkerError("the pipeline is closed; build another one")
-                if asked.deaths >= _MOST_DEATHS:
-                    raise PipelineError(
-                        f"{asked.deaths} workers died while they made the batch of iteration {asked.order.iteration}; "
-                        f"the last one {self._last_words()}"
-                    )
-                if not self.size and not any(asked.order.number in m.asked for m in self.members):
-                    self._nobody()
-                    return False
-                if not self._look_for_late(asked):
-                    self.forget(asked)
-                    return False
-                self._changed.wait(0.1)
-            return True
+        with self._lock:
+            self._waiting.append(asked)
+            try:
+                return self._wait(asked)
+            finally:
+                self._waiting.remove(asked)
+
+    def _wait(self, asked: Asked) -> bool:
+        while asked.answer is None:
+            if self._closing:
+                raise WorkerError("the pipeline is closed; build another one")
+            nobody = not self.size and not any(asked.order.number in m.asked for m in self.members)
+            # What one worker after the other dies of, this process would die of, too.
+            if asked.deaths >= (_MOST_FAILURES if nobody else _MOST_DEATHS):
+                raise PipelineError(
+                    f"{asked.deaths} workers died while they made the batch of iteration {asked.order.iteration}; "
+                    f"the last one {self._last_words()}"
+                )
+            if nobody:
+                self._nobody()
+                return False
+            if not self._look_for_late(asked):
+                self.forget(asked)
+                return False
+            asked.changed.wait(0.1)
+        return True
 
     def forget(self, asked: Asked) -> None:
         """Nobody wants it any more."""
-        with self._changed:
+        with self._lock:
             asked.is_wanted = False
             if asked in self._todo:
                 self._todo.remove(asked)
@@ -174,13 +160,13 @@ class Crew:
         """Ends the workers."""
         if os.getpid() != self._pid:  # of a fork: the workers are the parent's
             return
-        with self._changed:
+        with self._lock:
             if self._closing:
                 return
             self._closing = True
             self._end.set()
             self._todo.clear()
-            self._changed.notify_all()
+            self._tell_all()
             links = [m.link for m in self.members if m.link is not None]
             threads = list(self._threads)
         for link in links:
@@ -214,7 +200,7 @@ class Crew:
         if asked.answer is None and asked.is_wanted and asked not in self._todo:
             self._todo.append(asked)
             self._todo = deque(sorted(self._todo, key=lambda a: a.order.number))
-        self._changed.notify_all()
+        self._tell_all()
 
     def _nobody(self) -> None:
         """No worker is left: an error if they were never able to work, else a warning, once."""
@@ -239,7 +225,7 @@ class Crew:
         staying = [m for m in self.members if m.state != "leaving"]
         for _ in range(len(staying), n):
             taken = {m.index for m in self.members}
-            m = _Member(next(i for i in range(len(taken) + 1) if i not in taken))
+            m = _Member(next(i for i in range(len(taken) + 1) if i not in taken), self._lock)
             self.members.append(m)
             for task in (self._serve, self._feed):
                 self._start_thread(task, m)
@@ -250,7 +236,7 @@ class Crew:
             else:
                 m.state = "leaving"
                 self._dismiss(m)
-        self._changed.notify_all()
+        self._tell_all()
 
     def _start_thread(self, task: Callable[..., None], *args: Any) -> None:
         self._threads = [t for t in self._threads if t.is_alive()]
@@ -279,27 +265,27 @@ class Crew:
         """Keeps a worker running and takes what it answers."""
         while True:
             link = self._make_link(m.index)
-            with self._changed:
+            with self._lock:
                 if self._closing or m.state == "leaving":
                     self._remove(m)
                     return
                 m.link = link
             try:
                 link.open()
-                with self._changed:
+                with self._lock:
                     m.is_late = False
                     if m.state == "starting":
                         m.state = "ready"
-                    self._changed.notify_all()
+                    self._tell_all()
                 while True:
                     self._take(m, link.name, *link.receive())
             except Lost as e:
                 more = self._lose(m, str(e))
             except Refused as e:
                 more = False
-                with self._changed:
+                with self._lock:
                     m.state, m.why, m.failures, m.link = "gone", str(e), -1, None
-                    self._changed.notify_all()
+                    self._tell_all()
             link.hang_up()
             link.end()
             if not more:
@@ -308,21 +294,23 @@ class Crew:
                 time.sleep(min(0.05 * 2**m.failures, 1.0))
 
     def _take(self, m: _Member, name: str, answer: Answer, batches: Any) -> None:
-        with self._changed:
+        with self._lock:
             m.failures, m.is_late, now = 0, False, time.monotonic()
             asked = m.take(answer.number, now)
             if asked is not None:
                 self._took.append(now - asked.sent[m])
                 if asked.answer is None and asked.is_wanted:  # else another one was quicker
                     asked.answer, asked.batches, asked.worker = answer, batches, name
+                    asked.changed.notify_all()
                     if asked in self._todo:
                         self._todo.remove(asked)
             self._dismiss(m)
-            self._changed.notify_all()
+            if m.state == "leaving" or self._next_for(m) is not None:
+                m.changed.notify()
 
     def _lose(self, m: _Member, why: str) -> bool:
         """Whether to start another one in its place."""
-        with self._changed:
+        with self._lock:
             now = time.monotonic()
             for i, a in enumerate(m.take_all(now)):
                 a.deaths += i < AT_ONCE  # the others were not begun, so they are not what it died of
@@ -334,8 +322,21 @@ class Crew:
                 m.why, m.gone_since = why, now
                 m.failures += 1
                 m.state = "gone" if m.failures >= _MOST_FAILURES or self._closing else "starting"
-            self._changed.notify_all()
+            self._tell_all()
             return m.state == "starting"
+
+    def _hand_out(self) -> None:
+        """Wakes the threads of workers that have room: mostly of one. With the lock held."""
+        for m in self.members:
+            if self._next_for(m) is not None:
+                m.changed.notify()
+
+    def _tell_all(self) -> None:
+        """Wakes all threads, as something has changed that may matter to each of them. With the lock held."""
+        for m in self.members:
+            m.changed.notify_all()
+        for asked in self._waiting:
+            asked.changed.notify_all()
 
     def _next_for(self, m: _Member) -> Asked | None:
         """What to hand to a worker now: nothing that it has already. With the lock held."""
@@ -346,11 +347,11 @@ class Crew:
     def _feed(self, m: _Member) -> None:
         """Hands a worker what it has room for."""
         while True:
-            with self._changed:
+            with self._lock:
                 while (asked := self._next_for(m)) is None:
                     if self._closing or m.state in ("leaving", "gone"):
                         return
-                    self._changed.wait()
+                    m.changed.wait()
                 self._todo.remove(asked)
                 now = asked.sent[m] = time.monotonic()
                 m.put(asked, now)
@@ -365,7 +366,7 @@ class Crew:
     def _scale(self) -> None:
         """Keeps as many workers as the trainer needs."""
         while not self._end.wait(PERIOD_SECONDS):
-            with self._changed:
+            with self._lock:
                 now = time.monotonic()
                 self._forget_gone(now)
                 busy = self._busy_before + sum(m.busy_until(now) for m in self.members)
@@ -374,6 +375,6 @@ class Crew:
                 self._wanted = self._scaling.wanted(self._wanted, now, busy, asked, all_ready)
             except Exception:  # of a cluster that does not answer; if its workers are gone, their links tell
                 continue
-            with self._changed:
+            with self._lock:
                 if not self._closing:
                     self._resize(self._wanted)

@@ -11,11 +11,11 @@ import sys
 import threading
 from typing import Any
 
-from ..external import arena, failure, launch
+from ..external import failure, launch
 from . import wire
-from .crew import Lost, Refused
+from .connection import Connection, Shared
+from .link import Lost, Refused
 from .order import Answer, Order
-from .packing import unpack
 
 _EXIT_SECONDS = 1.0
 # Nothing of the user's program runs in the worker but what the pipeline names, so the program needs no
@@ -33,24 +33,21 @@ class LocalLink:
         self.index, self._payload, self._expected, self._version = index, payload, expected, version
         self.name = f"worker {index}"
         self._process: subprocess.Popen | None = None
-        self._sock: socket.socket | None = None
-        self._fd = -1
+        self._connection: Connection | None = None
         self._hung_up = False
         self._lock = threading.Lock()
-        self._leases: dict[int, arena.Lease] = {}
-        self._nbytes = 0  # of the largest batch so far
 
     def open(self) -> None:
         with self._lock:
             if self._hung_up:
                 raise Lost("was not started")
-            self._fd = arena.create(1)
-            self._regions = arena.Regions(self._fd)
-            self._sock, theirs = socket.socketpair()
-            launch.SOCKETS.add(self._sock)
+            memory = Shared()
+            sock, theirs = socket.socketpair()
+            self._connection = Connection(sock, memory)
+            launch.SOCKETS.add(sock)
             with theirs:
                 path = json.dumps([os.path.abspath(p) for p in sys.path])
-                numbers = (theirs.fileno(), self._fd, os.getpid())
+                numbers = (theirs.fileno(), memory.fd, os.getpid())
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _START, path, *map(str, numbers)],
                     stdin=subprocess.DEVNULL,
@@ -59,8 +56,8 @@ class LocalLink:
                 )
         self.name = f"worker {self.index} (pid {self._process.pid})"
         try:
-            wire.send(self._sock, (self._version, self._payload))
-            error, theirs_described = wire.receive(self._sock)
+            wire.send(sock, (self._version, self._payload))
+            error, theirs_described = wire.receive(sock)
         except (OSError, EOFError):
             raise Lost(self._how_it_ended()) from None
         if error:
@@ -68,39 +65,26 @@ class LocalLink:
         check_described(self.name, self._expected, theirs_described)
 
     def send(self, order: Order) -> None:
-        with self._lock:
-            if self._hung_up or self._sock is None:
-                raise Lost("was told to end")
-            lease = self._leases[order.number] = self._regions.take(self._nbytes)
+        connection = self._connection
+        if self._hung_up or connection is None:
+            raise Lost("was told to end")
         try:
-            wire.send(self._sock, (order, lease.region.offset, lease.region.capacity))
+            connection.send(order)
         except OSError:
             raise Lost("hung up") from None
 
     def receive(self) -> tuple[Answer, Any]:
-        assert self._sock is not None
+        assert self._connection is not None
         try:
-            answer: Answer = wire.receive(self._sock)
+            return self._connection.receive()
         except (OSError, EOFError):
             raise Lost(self._how_it_ended()) from None
-        with self._lock:
-            lease = self._leases.pop(answer.number)
-            self._nbytes = max(self._nbytes, answer.nbytes)
-            spilled = [arena.Spilled(self._fd, *s) for s in answer.spilled]
-        if answer.outputs is None:
-            return answer, None
-        regions = [lease.region, *(s.region for s in spilled)]
-        parts = [(r.offset, r.capacity, r.address) for r in regions]
-        return answer, unpack(answer.outputs, answer.names, parts, (lease, *spilled))
 
     def hang_up(self) -> None:
         with self._lock:
             self._hung_up = True
-            if self._sock is not None:
-                try:
-                    self._sock.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+            if self._connection is not None:
+                self._connection.shutdown()
 
     def end(self) -> None:
         if self._process is not None:
@@ -110,12 +94,8 @@ class LocalLink:
                 self._process.kill()
                 self._process.wait()
         with self._lock:
-            if self._sock is not None:
-                self._sock.close()
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-            self._leases.clear()
+            if self._connection is not None:
+                self._connection.close()
 
     def _how_it_ended(self) -> str:
         """After the connection broke."""

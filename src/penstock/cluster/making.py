@@ -14,7 +14,7 @@ from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Producer
 from ..graph.node import Node
 from .order import Answer, Order, portable, told
-from .packing import Memory, pack
+from .packing import Memory, Names, pack
 
 
 class _Reported(Exception):
@@ -63,6 +63,8 @@ class Maker:
         self._producer = Producer(plan, _Reporting(on_error, self._notes), num_threads, self._record)
         for node in plan.sources:
             plan.source_op(node).copier = self._producer.io
+        ops = {node.number: plan.source_op(node) for node in plan.sources}
+        self._readers = {op.source_name: number for number, op in ops.items() if hasattr(op, "source_name")}
 
     def described(self) -> dict[str, Any]:
         """What has to be the same at the trainer, so that the picks mean the same samples and random numbers."""
@@ -82,7 +84,7 @@ class Maker:
         notes, order = self._notes, begun.order
         notes.bad, notes.timings = [], []
         error = outputs = rows = None
-        names: list[list[str]] = []
+        names: list[Names] = []
         try:
             if begun.error is not None:
                 raise begun.error
@@ -97,7 +99,7 @@ class Maker:
         return Answer(order.number, outputs, names, rows, notes.bad, notes.timings, error, [], 0)
 
     def _pack(self, batches: list[Batch], memory: Memory) -> Any:
-        return pack(batches, memory, self._producer.pool)
+        return pack(batches, memory, self._producer.pool, self._readers)
 
     def _record(self, ctx: Context) -> None:
         timings, ctx.timings = ctx.timings, []

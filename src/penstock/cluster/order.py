@@ -13,7 +13,7 @@ from ..core.errors import PipelineError
 from ..core.kernels import Outcome
 from ..core.picks import Picks
 from ..exec.context import Timing
-from .packing import Packed
+from .packing import Names, Packed
 
 
 class Order(NamedTuple):
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
     number: int
     outputs: list[Packed] | None
-    names: list[list[str]]
+    names: list[Names]
     rows: np.ndarray | None
     bad: list[tuple[dict[int, tuple[int, str, str]], int]]
     timings: list[tuple[int, int, list[Timing]]]

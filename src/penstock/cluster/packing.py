@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ..core.batch import Batch, Spec
 from ..core.errors import InternalError
 from ..core.kernels import Pool
+from ..core.source_name import SourceNames
 
 
 class Block:
@@ -40,10 +41,24 @@ class Packed(NamedTuple):
     names: int
 
 
-def pack(batches: Sequence[Batch], memory: Memory, pool: Pool) -> tuple[list[Packed], list[list[str]]]:
-    """The outputs, and where their samples come from. What lies elsewhere is copied."""
+class OfReader(NamedTuple):
+    """In place of the names of samples: the node of the reader that they come from, and which of its samples they are.
+    The trainer has that reader, too."""
+
+    node: int
+    indices: np.ndarray
+
+
+Names = list[str] | OfReader
+
+
+def pack(
+    batches: Sequence[Batch], memory: Memory, pool: Pool, readers: dict[Any, int]
+) -> tuple[list[Packed], list[Names]]:
+    """The outputs, and where their samples come from. What lies elsewhere is copied. `readers`: by their methods
+    `source_name` the numbers of their nodes."""
     packed: list[Packed] = []
-    names: list[list[str]] = []
+    names: list[Names] = []
     known: dict[int, int] = {}
     for batch in batches:
         inside = batch
@@ -55,17 +70,31 @@ def pack(batches: Sequence[Batch], memory: Memory, pool: Pool) -> tuple[list[Pac
         if batch.sources is not None:
             which = known.setdefault(id(batch.sources), len(names))
             if which == len(names):
-                names.append(list(batch.sources))
+                names.append(_told(batch.sources, readers))
         spec = inside.spec
         packed.append(Packed(spec.shape, spec.dtype, spec.layout, at, inside.is_packed, batch.is_read_only, which))
     return packed, names
 
 
+def _told(sources: Sequence[str], readers: dict[Any, int]) -> Names:
+    if isinstance(sources, SourceNames) and (node := readers.get(sources.name)) is not None:
+        return OfReader(node, sources.indices)
+    return list(sources)
+
+
+def with_names(batches: Sequence[Batch], reader: Callable[[int], Any]) -> Sequence[Batch]:
+    """Batches that were unpacked, with the names of their samples. `reader` gives that of a node."""
+    for b in batches:
+        if isinstance(b.sources, OfReader):
+            b.sources = SourceNames(reader(b.sources.node).source_name, b.sources.indices)
+    return batches
+
+
 def unpack(
-    packed: Sequence[Packed], names: Sequence[list[str]], parts: Sequence[tuple[int, int, int]], owners: tuple
+    packed: Sequence[Packed], names: Sequence[Any], parts: Sequence[tuple[int, int, int]], owners: tuple
 ) -> list[Batch]:
     """The outputs at the trainer. `parts` are the memory that they lie in: where it begins for the worker, its
-    bytes, and its address here; `owners` keep it."""
+    bytes, and its address here; `owners` keep it. What names there are is for `with_names` to say."""
     batches = []
     for p in packed:
         spec = Spec(p.shape, p.dtype, p.layout)

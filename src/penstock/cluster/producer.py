@@ -20,6 +20,7 @@ from ..exec.scheduling.statistics import Statistics
 from ..graph.cutting import Edge
 from .crew import Asked, Crew
 from .order import raised
+from .packing import with_names
 
 _AWAY = -1  # in the place of the number of a node
 
@@ -81,9 +82,12 @@ class CrewProducer(Producer):
                 at = np.searchsorted(ctx.rows, answer.rows)
                 ctx = Context(len(at), ctx.epoch[at], ctx.position[at], ctx.iteration, answer.rows)
                 ctx.loading[_AWAY] = away
-            ctx.values.update(zip(self._sent, away.asked.batches))
+            ctx.values.update(zip(self._sent, with_names(away.asked.batches, self._reader)))
             away.asked.batches = None
         return ctx, picks, attempt
+
+    def _reader(self, number: int) -> Any:
+        return self.plan.source_op(self._nodes[number])
 
     def start(self, ctx: Context) -> Started:
         if _AWAY not in ctx.loading:

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that are actors of Ray, which places them and tells when they are gone. Batches are Ray's objects."""
+"""Workers that are actors of Ray, which places them and tells when they are gone."""
 
 from __future__ import annotations
 
 import queue
+import secrets
+import socket
+import threading
 from importlib import import_module
 from typing import Any
 
-from .crew import Lost, Refused
+from . import wire
+from .connection import Connection, Shared, Streamed
+from .link import Lost, Refused
 from .local import check_described
 from .order import Answer, Order
 from .packing import unpack
-from .ray_worker import RayWorker
+from .ray_worker import Address, RayWorker
 
 _PLACE_SECONDS = 60.0  # for Ray to find a place, and a machine for it where it can
+_CONNECT_SECONDS = 5.0
+_TELLS_SECONDS = 5.0  # for Ray to see that a worker is gone which has hung up
 _MAX_TEXT = 500
 _connected = ""  # where this module has connected the program to
 
@@ -44,7 +51,8 @@ def places(num_threads: int) -> int:
 
 
 class RayLink:
-    """An actor, and what it was asked for."""
+    """An actor, and the connection to it. Where the two can't be connected, orders and batches go by Ray's calls and
+    objects."""
 
     def __init__(
         self, index: int, payload: bytes, expected: dict[str, Any], version: str, num_threads: int, depth: int
@@ -54,54 +62,109 @@ class RayLink:
         self.name, self.pid = f"worker {index}", 0
         self._actor: Any = None
         self._hung_up = False
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures, or None when it was told to end
 
     def open(self) -> None:
         if self._hung_up:
             raise Lost("was not started")
-        options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 1, "max_restarts": 0}
+        options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 2, "max_restarts": 0}
         try:
             self._actor = _ray().remote(RayWorker).options(**options).remote()
-            opened = self._actor.open.remote(self._version, self._payload)
-            opened.future().add_done_callback(self._done.put)
-            try:
-                future = self._done.get(timeout=_PLACE_SECONDS)
-            except queue.Empty:
-                raise Lost(
-                    f"({self.name}) has no place in the cluster: it needs a machine with {self._num_threads} free CPUs "
-                    "(num_threads)"
-                ) from None
-            error, theirs, self.pid = self._result(future)
+            error, theirs, self.pid = self._call(self._actor.open.remote(self._version, self._payload))
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
         self.name = f"worker {self.index} (pid {self.pid})"
         if error:
             raise Refused(f"{self.name} can't make batches of this pipeline: {error}")
         check_described(self.name, self._expected, theirs)
+        self._connect()
+
+    def _call(self, called: Any) -> Any:
+        called.future().add_done_callback(self._done.put)
+        try:
+            return self._result(self._done.get(timeout=_PLACE_SECONDS))
+        except queue.Empty:
+            raise Lost(
+                f"({self.name}) has no place in the cluster: it needs a machine with {self._num_threads} free CPUs "
+                "(num_threads)"
+            ) from None
+
+    def _connect(self) -> None:
+        """Connects to the worker, if that is possible."""
+        machine = _machine()
+        if machine is None:
+            return
+        token = secrets.token_bytes(32)
+        try:
+            address = self._call(self._actor.listen.remote(machine))
+            if address is None:
+                return
+            served = self._actor.serve.remote(token)
+        except _ray().exceptions.RayError as e:
+            raise self._lost(e) from None
+        connection = connected(address, token)
+        if connection is None:
+            return
+        with self._lock:
+            self._connection = connection
+            if self._hung_up:
+                connection.shutdown()
+        served.future().add_done_callback(self._served)
+
+    def _served(self, future: Any) -> None:
+        """The worker is through, or Ray has seen that it is gone."""
+        self._done.put(future)
+        with self._lock:
+            if self._connection is not None:
+                self._connection.shutdown()
 
     def send(self, order: Order) -> None:
         if self._hung_up:
             raise Lost("was told to end")
         try:
-            self._actor.make.remote(order).future().add_done_callback(self._done.put)
+            if self._connection is not None:
+                self._connection.send(order)
+            else:
+                self._actor.make.remote(order).future().add_done_callback(self._done.put)
+        except OSError:
+            raise Lost("hung up") from None
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
 
     def receive(self) -> tuple[Answer, Any]:
         try:
-            answer, parts = self._result(self._done.get())
+            if self._connection is None:
+                return self._received(self._result(self._done.get()))
+            try:
+                return self._connection.receive()
+            except (OSError, EOFError):
+                self._result(self._done.get(timeout=_TELLS_SECONDS))  # why, as Ray sees it
+                raise Lost(f"({self.name}) hung up") from None
+        except queue.Empty:
+            raise Lost(f"({self.name}) hung up, and Ray does not say why") from None
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
+
+    @staticmethod
+    def _received(result: Any) -> tuple[Answer, Any]:
+        answer, parts = result
         if answer.outputs is None:
             return answer, None
         where = [(at, part.nbytes, part.ctypes.data) for at, part in parts]
         return answer, unpack(answer.outputs, answer.names, where, tuple(part for _, part in parts))
 
     def hang_up(self) -> None:
-        self._hung_up = True
+        with self._lock:
+            self._hung_up = True
+            if self._connection is not None:
+                self._connection.shutdown()
         self._done.put(None)
 
     def end(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
         if self._actor is not None:
             try:
                 _ray().kill(self._actor)
@@ -122,3 +185,26 @@ class RayLink:
                 f"{self.name} has no penstock that fits: install the same version for both. {text[-_MAX_TEXT:]}"
             )
         return Lost(f"({self.name}) is gone, as Ray says: {text[:_MAX_TEXT]}")
+
+
+def _machine() -> str | None:
+    """Which of Ray's nodes this program runs on; None if on none of them, but connected to a cluster by a proxy."""
+    ray = _ray()
+    return None if ray.util.client.ray.is_connected() else ray.get_runtime_context().get_node_id()
+
+
+def connected(address: Address, token: bytes) -> Connection | None:
+    """To the worker that listens there and has the token; None if it can't be reached."""
+    sock = socket.socket(address[0], socket.SOCK_STREAM)
+    sock.settimeout(_CONNECT_SECONDS)
+    try:
+        sock.connect(address[1])
+        wire.prove(sock, token, b"trainer", b"worker")
+        if sock.family != socket.AF_UNIX:
+            return Connection(sock, Streamed())
+        memory = Shared()
+        socket.send_fds(sock, [b"m"], [memory.fd])
+        return Connection(sock, memory)
+    except (OSError, EOFError):
+        sock.close()
+        return None

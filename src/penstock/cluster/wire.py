@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages over a socket that a worker has inherited."""
+"""Messages over a socket, and proofs of who is at its ends."""
 
 from __future__ import annotations
 
+import hmac
 import pickle
+import secrets
 import socket
 import struct
 from typing import Any
 
 _LENGTH = struct.Struct("=Q")
+_PROOF_SECONDS = 5.0
+_NONCE_BYTES = 32
 
 
 def send(sock: socket.socket, message: Any) -> None:
@@ -25,10 +29,28 @@ def receive(sock: socket.socket) -> Any:
 
 def _exactly(sock: socket.socket, n: int) -> bytearray:
     data = bytearray(n)
-    left = memoryview(data)
+    fill(sock, data)
+    return data
+
+
+def fill(sock: socket.socket, memory: Any) -> None:
+    """Receives as many bytes as there are. EOFError or OSError if the other end is gone."""
+    left = memoryview(memory)
     while left:
-        got = sock.recv_into(left)
+        got = sock.recv_into(left, 0, socket.MSG_WAITALL)
         if not got:
             raise EOFError
         left = left[got:]
-    return data
+
+
+def prove(sock: socket.socket, token: bytes, mine: bytes, theirs: bytes) -> None:
+    """Both ends prove to have the same token, and neither tells it; `mine` and `theirs` are what they are called. No
+    message is unpickled before. PermissionError, or OSError or EOFError, if the other end does not have it."""
+    sock.settimeout(_PROOF_SECONDS)
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    sock.sendall(nonce)
+    asked = _exactly(sock, _NONCE_BYTES)
+    sock.sendall(hmac.digest(token, mine + asked, "sha256"))
+    if not hmac.compare_digest(_exactly(sock, 32), hmac.digest(token, theirs + nonce, "sha256")):
+        raise PermissionError("the other end does not have the token")
+    sock.settimeout(None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in a worker process of this machine."""
+"""What runs in a worker, at the other end of a connection to the trainer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import socket
 import sys
 import threading
 import traceback
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..core.memory import Buffer, view
 from ..external import arena
 from ..external.worker import _wait_for_end
 from . import wire
@@ -24,89 +25,147 @@ from .making import Begun, Maker
 from .packing import Block
 
 _MAX_TEXT = 4000
+_SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
 
 
 def main(sock_fd: int, arena_fd: int, parent: int) -> None:
-    """Makes batches until the trainer hangs up or is gone."""
+    """In a process of its own: makes batches until the trainer hangs up or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_wait_for_end, args=(parent,), name="penstock-parent", daemon=True).start()
     sock = socket.socket(fileno=sock_fd)
     try:
-        _work(sock, arena_fd)
+        version, payload = wire.receive(sock)
+        error, described, maker = opened(version, payload)
+        wire.send(sock, (error, described))
+        if maker is not None:
+            serve(sock, maker, SharedMemory(arena_fd))
     except (EOFError, OSError):
         pass
     os._exit(0)  # whatever its threads are doing
 
 
-def _work(sock: socket.socket, arena_fd: int) -> None:
-    version, payload = wire.receive(sock)
+def opened(version: str, payload: bytes) -> tuple[str, dict[str, Any], Maker | None]:
+    """What makes batches of the pipeline in `payload`, and what has to be the same at the trainer; or what is wrong. It
+    is not looked at before the versions are known to be the same."""
+    here = sys.modules["penstock"].__version__
+    if version != here:
+        return f"it has penstock {here}, this process {version}; install the same version for both", {}, None
     try:
-        maker = opened(version, payload)
-        described = maker.described()
+        maker = pickle.loads(payload).open()
+        return "", maker.described(), maker
     except BaseException as e:
-        text = str(e) if isinstance(e, VersionDiffers) else f"{type(e).__name__}: {e}\n{traceback.format_exc()}"
-        wire.send(sock, (text[-_MAX_TEXT:], {}))
-        return
-    wire.send(sock, ("", described))
-    memory, lock = arena.WorkerMemory(arena_fd, 0), threading.Lock()
-    todo: queue.SimpleQueue[tuple[Begun, int, int]] = queue.SimpleQueue()
+        return f"{type(e).__name__}: {e}\n{traceback.format_exc()}"[-_MAX_TEXT:], {}, None
+
+
+class Output(Protocol):
+    """Where one batch goes. `parts`: what the trainer has to know of where that is."""
+
+    parts: list[tuple[int, int]]
+    nbytes: int
+
+    def take(self, nbytes: int) -> Block: ...
+
+    def send(self, sock: socket.socket) -> None:
+        """What is not where the trainer sees it, behind the answer."""
+
+
+class Outgoing(Protocol):
+    def output(self, place: Any) -> Output:
+        """For one batch; `place` is what the trainer said of it."""
+
+
+def serve(sock: socket.socket, maker: Maker, outgoing: Outgoing) -> None:
+    """Makes batches until the trainer hangs up. Raises EOFError or OSError then."""
+    todo: queue.SimpleQueue[tuple[Begun, Any] | None] = queue.SimpleQueue()
     sending = threading.Lock()
 
     def run() -> None:
-        while True:
-            begun, offset, capacity = todo.get()
-            out = _Output(memory, lock, offset, capacity)
-            answer = maker.finish(begun, out)._replace(spilled=out.spilled, nbytes=out.nbytes)
-            del begun
+        while (task := todo.get()) is not None:
+            begun, place = task
+            out = outgoing.output(place)
+            answer = maker.finish(begun, out)._replace(spilled=out.parts, nbytes=out.nbytes)
+            del begun, task
             try:
                 with sending:
                     wire.send(sock, answer)
+                    out.send(sock)
             except OSError:
-                os._exit(0)
+                return  # the thread that receives hears of it, too
             del out, answer
 
     for i in range(AT_ONCE):
         threading.Thread(target=run, name=f"penstock-batch{i}", daemon=True).start()
-    while True:
-        order, offset, capacity = wire.receive(sock)
-        todo.put((maker.begin(order), offset, capacity))
+    try:
+        while True:
+            order, place = wire.receive(sock)
+            todo.put((maker.begin(order), place))
+    finally:
+        for _ in range(AT_ONCE):
+            todo.put(None)
 
 
-class VersionDiffers(Exception):
-    pass
+class SharedMemory:
+    """Memory that the trainer maps, too."""
+
+    def __init__(self, fd: int):
+        self._memory, self._lock = arena.WorkerMemory(fd, 0), threading.Lock()
+
+    def output(self, place: tuple[int, int]) -> _Shared:
+        return _Shared(self._memory, self._lock, *place)
 
 
-def opened(version: str, payload: bytes) -> Maker:
-    """What makes batches of the pipeline in `payload`, once the versions are known to be the same."""
-    here = sys.modules["penstock"].__version__
-    if version != here:
-        raise VersionDiffers(f"it has penstock {here}, this process {version}; install the same version for both")
-    return pickle.loads(payload).open()
-
-
-class _Output:
+class _Shared:
     """The region that one batch goes to, and what is taken where that is too small."""
 
     def __init__(self, memory: arena.WorkerMemory, lock: threading.Lock, offset: int, capacity: int):
         self._memory, self._lock, self._offset, self._capacity = memory, lock, offset, capacity
         self._at = 0
-        self.spilled: list[tuple[int, int]] = []
+        self.parts: list[tuple[int, int]] = []
         self.nbytes = 0
 
     def take(self, nbytes: int) -> Block:
         with self._lock:
             self.nbytes = arena.align(self.nbytes) + nbytes
             at = arena.align(self._at)
-            if at + nbytes <= self._capacity - mmap.PAGESIZE:  # kernels may read a little beyond a sample
+            if at + nbytes <= self._capacity - _SLACK:
                 self._at = at + nbytes
                 self._memory.reserve(self._offset, self._at)
                 return _block(self._memory.region(self._offset, self._capacity), at, nbytes, self._offset + at)
             offset, memory = self._memory.spill(nbytes)
             self._memory.reserve(offset, nbytes)
-            self.spilled.append((offset, len(memory)))
+            self.parts.append((offset, len(memory)))
             return _block(memory, 0, nbytes, offset)
+
+    def send(self, sock: socket.socket) -> None: ...
 
 
 def _block(memory: mmap.mmap, begin: int, nbytes: int, at: int) -> Block:
     view: Any = np.frombuffer(memory, "u1")
     return Block(view.ctypes.data + begin, nbytes, at, view)
+
+
+class OverTheWire:
+    """Memory of this process, which is sent."""
+
+    def output(self, place: Any) -> OwnMemory:
+        return OwnMemory()
+
+
+class OwnMemory:
+    """Memory of this process for one batch: `arrays` of bytes, and where each begins, as the answer counts."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[int, int]] = []
+        self.arrays: list[np.ndarray] = []
+        self.nbytes = 0
+
+    def take(self, nbytes: int) -> Block:
+        buffer, at = Buffer(nbytes + _SLACK), self.nbytes
+        self.nbytes += nbytes + _SLACK
+        self.parts.append((at, nbytes))
+        self.arrays.append(view(buffer.address, (nbytes + _SLACK,), np.dtype("u1"), buffer))
+        return Block(buffer.address, nbytes, at, buffer)
+
+    def send(self, sock: socket.socket) -> None:
+        for (_, nbytes), array in zip(self.parts, self.arrays):
+            sock.sendall(array[:nbytes].data)

@@ -37,6 +37,11 @@ def name_of(function: Any) -> str:
 # Values --------------------------------------------------------------------------------------------------------------
 
 
+def encoded(value: Any) -> Any:
+    """A value without functions."""
+    return _encode(value, {})
+
+
 def _encode(value: Any, functions: dict[str, Any]) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return str(value) if isinstance(value, str) else value

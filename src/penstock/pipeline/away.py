@@ -25,12 +25,13 @@ from . import serialization
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..cluster.crew import Link
+    from ..cluster.link import Link
     from ..cluster.making import Maker
     from ..cluster.producer import CrewProducer
     from ..cluster.scaling import Limits
 
 
+_CANNOT = "{} can't be sent to workers: {}. Define it in a module that workers can import, or leave out workers"
 _MEASURED = 8  # samples, to see how much travels where
 
 
@@ -132,7 +133,8 @@ def _start(
         content["nodes"][number]["arguments"].pop("preserve", None)
     for name, function in functions.items():
         if getattr(function, "__module__", "") == "__main__" or "<" in name:
-            _refuse(name, "only functions that a module defines can be imported there")
+            why = "only functions that a module defines can be imported there"
+            raise ArgumentTypeError(_told(definition, function, _CANNOT.format(name, why)))
     sent = Sent(
         *(content, functions, [n.sites for n in definition.nodes], settings.storage),
         *(None if settings.checkpoint is None else settings.checkpoint.texts(), 0),
@@ -141,7 +143,8 @@ def _start(
     try:
         pickle.dumps(sent, 5)
     except Exception as e:
-        _refuse(", ".join(functions) or "the pipeline", f"{type(e).__name__}: {e}")
+        what = ", ".join(functions) or "the pipeline"
+        raise ArgumentTypeError(_CANNOT.format(what, f"{type(e).__name__}: {e}")) from None
     make_link = link(settings, sent, described(away), sys.modules["penstock"].__version__)
     n, limits = _numbers(settings)
     crew = Crew(make_link, n, settings.depth, Scaling(limits, lambda: statistics.totals().waited_ns))
@@ -211,7 +214,7 @@ def _numbers(settings: Settings) -> tuple[int, Limits]:
     return given, Limits(fixed(least or 1), fixed(most or given))
 
 
-def _refuse(name: str, why: str) -> None:
-    raise ArgumentTypeError(
-        f"{name} can't be sent to workers: {why}. Define it in a module that workers can import, or leave out workers"
-    )
+def _told(definition: Definition, function: Any, text: str) -> str:
+    """The text, with the user's line at which the function is called."""
+    of = next((n for n in definition.nodes if any(v is function for v in n.op.values.values())), None)
+    return text if of is None else of.describe(text)

@@ -121,7 +121,7 @@ class Making:
         """The outputs, which samples of the order they have, and what was wrong with others. Raises what the pipeline
         would."""
         from ..cluster.order import raised
-        from ..cluster.packing import unpack
+        from ..cluster.packing import unpack, with_names
 
         memory = _Memory()
         answer: Answer = self._maker.finish(begun, memory)
@@ -133,6 +133,7 @@ class Making:
             assert answer.error is not None
             raise raised(answer.error, "this process")
         batches = unpack(answer.outputs, answer.names, memory.parts, tuple(memory.buffers))
+        with_names(batches, lambda number: self._maker.plan.source_op(self._nodes[number]))
         assert answer.rows is not None
         return [TensorListCPU.of(b) for b in batches], answer.rows, policy.errors
 

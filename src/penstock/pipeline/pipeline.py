@@ -311,7 +311,7 @@ class Pipeline(Configured, GraphBuilder):
         unpickle: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Creates a pipeline from its serialised text or file. `kwargs` replace arguments of the pipeline.
+        """Creates a pipeline from its text or file, serialised here or by DALI. `kwargs` replace arguments of it.
 
         Nothing is executed by default. If the text names the user's functions, pass them in `functions`, by these
         names, or set `import_functions` to import them, or `unpickle` if they are embedded. The last two execute code

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..exec.plan import Plan
-from ..graph import serial
+from ..graph import dali_serial, serial
 from ..graph.trace import Definition
 from .settings import Settings
 
@@ -86,6 +86,8 @@ def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
     if path is not None:
         with open(path, "rb") as f:
             text = f.read()
+    if isinstance(text, bytes) and dali_serial.is_dalis(text):
+        return dali_serial.content(text)
     try:
         content = json.loads(text)
     except (TypeError, ValueError) as e:

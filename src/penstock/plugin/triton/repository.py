@@ -67,11 +67,6 @@ def open_pipeline(folder: Path, **changed: Any) -> Any:
             continue
         if path.suffix == ".py":
             pipe = marked(load_module(path))(**changed)
-        elif path.read_bytes()[:1] != b"{":
-            raise ValueError(
-                f"{path} was serialised by DALI, whose format penstock does not read. Put the program that made it "
-                f"into its place, as {folder / 'dali.py'} with @autoserialize, or serialise it with penstock"
-            )
         else:
             pipe = Pipeline.deserialize(filename=path, import_functions=True, **changed)
         pipe.build()
