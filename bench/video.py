@@ -337,7 +337,6 @@ def run(task: str, contender: str, path: str, python: str, cache: Path) -> dict[
 
 
 def worker(task: str, contender: str, path: str) -> None:
-    sys.path[0] = str(ROOT / "src")  # not this folder, whose triton.py PyTorch would take for the package
     work = TASKS[task][1][contender]
     if task.startswith(("all", "50")):
         work(path) if task.startswith("all") else None  # what is loaded at first use is not measured
