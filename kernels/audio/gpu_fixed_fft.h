@@ -61,20 +61,9 @@ struct FixedFft {
   DEVICE void powers(int here, bool by_number, const Fetch &fetch, bool by_frequency, const Emit &emit) const {
     constexpr int kBins = kComplex + 1;
     const float *const found = run<POWER>(here, by_number, fetch);
-    constexpr int kAtOnce = 4;  // that a thread reads before it gives them away
-    for (int begin = threadIdx.x; begin < kBins * LANES; begin += kAtOnce * blockDim.x) {
-      int k[kAtOnce], w[kAtOnce];
-      float power[kAtOnce];
-#pragma unroll
-      for (int u = 0; u < kAtOnce; u++) {
-        const int item = begin + u * blockDim.x;
-        w[u] = by_frequency ? item / kBins : item % LANES, k[u] = by_frequency ? item - w[u] * kBins : item / LANES;
-        if (item >= kBins * LANES) w[u] = here;
-        if (w[u] < here) power[u] = found[k[u] * kPowersPitch + w[u]];
-      }
-#pragma unroll
-      for (int u = 0; u < kAtOnce; u++)
-        if (w[u] < here) emit(k[u], w[u], power[u]);
+    for (int item = threadIdx.x; item < kBins * LANES; item += blockDim.x) {
+      const int w = by_frequency ? item / kBins : item % LANES, k = by_frequency ? item - w * kBins : item / LANES;
+      if (w < here) emit(k, w, found[k * kPowersPitch + w]);
     }
   }
 

@@ -9,7 +9,7 @@
 template <class Fft, int LENGTH, int POWER, class Chain>
 DEVICE void mel_spectrogram_tiles(const Launch &l) {
   constexpr int kLanes = Fft::kLanes, kBins = Fft::kLength / 2 + 1, kPitch = Fft::kPowersPitch;
-  constexpr int kSide = 4, kAtOnce = 2;  // windows that a thread sums up; sums that it maps before it writes them
+  constexpr int kSide = 4;  // windows that a thread sums up
   static_assert(kLanes % kSide == 0, "");
   typedef typename Chain::Kind::T Out;
   DYNAMIC_SHARED(float2, memory);
@@ -49,21 +49,13 @@ DEVICE void mel_spectrogram_tiles(const Launch &l) {
       }
       __syncthreads();
       Out *const y = out.as<Out>() + (a.time_first ? t * n : t);
-      for (int begin = threadIdx.x; begin < n * kLanes; begin += kAtOnce * blockDim.x) {
-        Out mapped[kAtOnce][1];
-        int m[kAtOnce], w[kAtOnce];
-#pragma unroll
-        for (int u = 0; u < kAtOnce; u++) {
-          const int item = begin + u * blockDim.x;
-          m[u] = a.time_first ? item % n : item / kLanes, w[u] = a.time_first ? item / n : item % kLanes;
-          if (item >= n * kLanes) w[u] = here;
-          if (w[u] >= here) continue;
-          const float sum[1] = {sums[m[u] * kLanes + w[u]]};
-          chain.map(mapped[u], sum, found);
-        }
-#pragma unroll
-        for (int u = 0; u < kAtOnce; u++)
-          if (w[u] < here) y[a.time_first ? w[u] * n + m[u] : m[u] * windows + w[u]] = mapped[u][0];
+      for (int item = threadIdx.x; item < n * kLanes; item += blockDim.x) {
+        const int m = a.time_first ? item % n : item / kLanes, w = a.time_first ? item / n : item % kLanes;
+        if (w >= here) continue;
+        const float sum[1] = {sums[m * kLanes + w]};
+        Out mapped[1];
+        chain.map(mapped, sum, found);
+        y[a.time_first ? w * n + m : m * windows + w] = mapped[0];
       }
     }
   }
