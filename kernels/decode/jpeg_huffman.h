@@ -14,7 +14,7 @@ struct JpegHuffmanArgs {
   int64_t places;
 };
 
-constexpr int kEntropyThreads = 128;  // of a picture
+constexpr int kEntropyThreads = 256;  // of a picture
 
 // How the bits of a scan are divided: each thread has a piece, and room for its words.
 constexpr int kLeastPiece = 256, kMostPiece = 8 * 4096;  // bits

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 class CpuPlan:
     """The plan of n samples in the arrays `at`, which may be filled again for another batch. Used by one batch at a
-    time."""
+    time. It holds only addresses of the arrays: `at` owns the plan, and must be kept while the plan runs."""
 
     def __init__(self, chain: Chain, ctx: Context, at: PlanMemory):
         wiring = chain.wiring
-        self.specs, self._at, self._nodes = at.specs, at, wiring.native
+        self.specs, self._nodes = at.specs, wiring.native
         native = list(zip(wiring.native, wiring.in_place, at.kernels, at.arguments))
         tensors = [wiring.slots[node.number] for node, *_ in native]  # of outputs and inputs: edges, scratch buffers
         steps = [
