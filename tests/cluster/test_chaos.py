@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_and_stopped_with_a_slow_store(tmp_path, seed):
     happened = load(ROOT / "tests" / "soak" / "soak_workers.py").run(tmp_path, 25, seed)
-    assert happened["SIGKILL"] > 5 and happened["SIGSTOP"] > 1 and happened["programs"] > 2
+    assert happened["SIGKILL"] > 5 and happened["SIGSTOP"] >= 1 and happened["programs"] > 2
 
 
 PROGRAM = """
