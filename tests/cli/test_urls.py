@@ -74,9 +74,11 @@ def test_names_that_lead_out_of_the_folder(server, capsys, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("arguments", [("ls", "s3://b/none"), ("cp", "s3://b/none", "to"), ("cp", "s3://b/no/", "to")])
-def test_what_is_not_there(server, capsys, arguments):
+def test_what_is_not_there(server, capsys, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main(list(arguments)) == 1
     assert "there is no" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_doctor(server, capsys):

@@ -46,11 +46,14 @@ def copy(source: str, target: str) -> tuple[int, int]:
             stores.patiently(lambda s: s.put(there, data))
             return len(data) if isinstance(data, bytes) else data.stat().st_size
         os.makedirs(os.path.dirname(there) or ".", exist_ok=True)
-        if storage.is_url(here):
-            size = stores.patiently(lambda s: s.download(here, there + _UNFINISHED))
-        else:
-            size = os.path.getsize(shutil.copyfile(here, there + _UNFINISHED))
-        os.replace(there + _UNFINISHED, there)
+        try:
+            if storage.is_url(here):
+                size = stores.patiently(lambda s: s.download(here, there + _UNFINISHED))
+            else:
+                size = os.path.getsize(shutil.copyfile(here, there + _UNFINISHED))
+            os.replace(there + _UNFINISHED, there)
+        finally:
+            Path(there + _UNFINISHED).unlink(missing_ok=True)
         return size
 
     sizes, shows = [], sys.stderr.isatty()
