@@ -18,11 +18,12 @@ class _Index(PerSample):
 
 
 class Subscript(Operator):
-    """Takes indices and slices of each sample, as `x[1:, 0, ..., -3:]` does, which makes it.
+    """Applies indices and slices to each sample. Called by `x[1:, 0, ..., -3:]`.
 
-    Indices count from the end if negative and drop their axis; out of range they are an error of the sample. Slices are
-    those of Python, with steps, and are cut to what is there. Both may differ from sample to sample: `x[i:, j]` with
-    scalars of an integer type. `penstock.newaxis` adds an axis of extent 1, `penstock.newaxis("C")` one with a name.
+    Negative indices count from the end. An index removes its axis; an index out of range is an error of the sample.
+    Slices follow Python's rules, with steps, and are cut to the extent. Both may differ from sample to sample: `x[i:,
+    j]` with scalars of an integer type. `penstock.newaxis` adds an axis of extent 1, `penstock.newaxis("C")` a named
+    one.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
