@@ -149,7 +149,7 @@ def test_errors_of_the_rule():
     x = [np.zeros((4, 4, 3), np.uint8)]
     with pytest.raises(ValueError, match=r"rule takes one of 'dali', 'pillow', 'torch', .*; got 'cv2'"):
         resized(x, (2, 2), rule="cv2")
-    with pytest.raises(ValueError, match="interp_type=.*GAUSSIAN is not there by rule='torch'"):
+    with pytest.raises(ValueError, match="interp_type=.*GAUSSIAN is not supported by rule='torch'"):
         resized(x, (2, 2), rule="torch", interp_type=types.INTERP_GAUSSIAN)
     with pytest.raises(RuntimeError, match=r"volumes \(DHWC\) can't be resized by rule='pillow'"):
 
