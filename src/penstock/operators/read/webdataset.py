@@ -52,9 +52,9 @@ class Webdataset(RecordReader):
     """Reads samples from tar archives in the WebDataset format.
 
     A sample consists of consecutive members with the same name before the first dot: `cat/1.jpg` and `cat/1.cls`. Each
-    entry of `ext` is an output: the bytes of the member with that extension, as a vector of `dtypes`. Several
-    extensions, separated by semicolons, select the first that is present: "jpg;png". Members with other extensions are
-    not read.
+    entry of `ext` is an output: the bytes of the member with that extension, as a vector of `dtypes`. Of several
+    extensions, separated by semicolons ("jpg;png"), the first member that has one of them is used. Members with other
+    extensions are not read.
 
     Outputs: one for each of `ext`, of shape (elements,). `source_info` is "archive:offset:member". Archives are ustar,
     pax or GNU tar, not compressed. Without `index_paths`, they are scanned when the pipeline is built, and the result
