@@ -130,7 +130,7 @@ def test_functions_are_named_only():
     assert name in text.decode()
     with pytest.raises(ValueError, match=f"calls functions of its author: {name}, {__name__}:numbers"):
         Pipeline.deserialize(text)
-    with pytest.raises(ValueError, match=f"its author's: {__name__}:numbers"):
+    with pytest.raises(ValueError, match=f"its author: {__name__}:numbers"):
         Pipeline.deserialize(text, functions={name: doubled})
     given = {name: lambda a: a * 5, f"{__name__}:numbers": numbers}
     batch = Pipeline.deserialize(text, functions=given)
