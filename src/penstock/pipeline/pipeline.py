@@ -69,8 +69,7 @@ class Pipeline(Configured, GraphBuilder):
         Number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001" for Ray
         actors. With a minimum or maximum, their number is adjusted to how long the program waits for batches.
     storage_options
-        Settings of object stores, by obstore's names, and limits: see the guide. Not saved in serialised pipelines or
-        checkpoints.
+        Settings of object stores, by obstore's names, and limits: see the guide. Never serialised, nor in checkpoints.
     cache, cache_bytes
         A folder on a local disk that keeps data read from URLs, shared by all processes, and its maximum size in bytes
         (no limit by default); the least recently used data is removed first. Not saved in serialised pipelines either.
@@ -215,8 +214,7 @@ class Pipeline(Configured, GraphBuilder):
         return self._runner.input(name)
 
     def input_feed_count(self, input_name: str) -> int:
-        """Number of calls of `feed_input` before the first `schedule_run` that fill the prefetch queue; fewer are
-        allowed."""
+        """Maximum number of calls of `feed_input` before the first `schedule_run`, which fill the prefetch queue."""
         self._input(input_name)
         return self._runner.most_pending()
 
@@ -360,8 +358,7 @@ class Pipeline(Configured, GraphBuilder):
 
     def explain(self, program: bool = False) -> str:
         """Describes the plan: stages, chains, results that stay in scratch memory, and samples that are decoded or
-        computed only in part. With `program`, also the column programs that plan batches, after the first few
-        batches."""
+        computed only in part. With `program`, also the column programs, once a few batches were made."""
         plan, r = self._built(), self._runner
         return report.explain(plan, r.threads, r.made_ahead(), r.together, program, r.tried, r.parts)
 

@@ -18,8 +18,7 @@ _TYPES = ("INT16", "INT32", "FLOAT")
 
 
 class Audio(Operator):
-    """Decodes audio files: WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF, MP4, WebM and AAC. The format is detected from the
-    content.
+    """Decodes audio files: WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF, MP4, WebM and AAC, detected by content.
 
     FFmpeg, installed as for `decoders.video`, decodes MP4, M4A, QuickTime, Matroska and WebM files (with AAC, ALAC,
     MP3, Opus, Vorbis, FLAC or AC-3) and raw AAC (ADTS). Matroska and WebM files do not store the number of samples, so

@@ -14,8 +14,7 @@ _COLORS = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY)
 
 
 class OpticalFlow(Operator):
-    """Computes the motion between the frames of a sequence, with the optical flow engine of NVIDIA GPUs (Turing or
-    later).
+    """Computes the motion between the frames of a sequence, with the optical flow engine of NVIDIA GPUs (since Turing).
 
     Input: sequences (FHWC) of uint8 with three channels, or one with `image_type=types.GRAY`. F frames give F - 1
     output frames (FHWC, float): frame i contains, for the pixels of frame i + 1, the displacement (right, down) to the

@@ -16,8 +16,7 @@ _INT32 = np.dtype("i4")
 
 
 class RandomCropGenerator(Seeded, RandomWindow):
-    """Generates a crop window of random area and aspect ratio for an image of a given shape, as in
-    `random_resized_crop`.
+    """Generates a random crop window for an image of a given shape, as in `random_resized_crop`.
 
     Input: a vector of integers that begins with height and width, for example the output of `peek_image_shape`.
     Outputs: the window's anchor (y, x) and shape (height, width), int32, for `slice` or `decoders.image_slice`.

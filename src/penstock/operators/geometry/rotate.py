@@ -13,14 +13,14 @@ _SLACK = 1e-2  # of a pixel: what rounding alone makes larger does not enlarge t
 
 
 class Rotate(Warp):
-    """Rotates images or volumes around their centre. Layouts HWC, DHWC and sequences of them; uint8, int16, int32,
-    float32.
+    """Rotates images or volumes around their centre.
 
-    Unless `size` or `keep_size` is given, the output is the smallest that contains the rotated input: its extents are
-    `ceil(|R| @ extents)`, plus one if such an extent and that of the input axis which contributes most to it are not
-    both even or both odd, so that the centres stay aligned. All frames of a sequence get the largest size that one of
-    them needs. On the CPU, coordinates are summed in float32 in DALI's order, so that ties of INTERP_NN are resolved as
-    in DALI. On the GPU, each is computed separately, as in DALI, and may differ by 2e-4 of a pixel from the CPU's.
+    Layouts HWC, DHWC and sequences of them; uint8, int16, int32, float32. Unless `size` or `keep_size` is given, the
+    output is the smallest that contains the rotated input: its extents are `ceil(|R| @ extents)`, plus one if such an
+    extent and that of the input axis which contributes most to it are not both even or both odd, so that the centres
+    stay aligned. All frames of a sequence get the largest size that one of them needs. On the CPU, coordinates are
+    summed in float32 in DALI's order, so that ties of INTERP_NN are resolved as in DALI. On the GPU, each is computed
+    separately, as in DALI, and may differ by 2e-4 of a pixel from the CPU's.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -11,11 +11,11 @@ from ._distribution import BETA, Distribution, rows
 
 
 class Beta(Distribution):
-    """Generates random numbers from the beta distribution on [0, 1], with density proportional to
-    x^(alpha - 1) (1 - x)^(beta - 1).
+    """Generates random numbers from the beta distribution on [0, 1].
 
-    They are x / (x + y) of two gamma variates, drawn by the method of Marsaglia and Tsang (2000); the distribution is
-    exact. The output is a scalar, unless its shape is given by `shape` or by an input of that shape.
+    The density is proportional to x^(alpha - 1) (1 - x)^(beta - 1). The numbers are x / (x + y) of two gamma variates,
+    drawn by the method of Marsaglia and Tsang (2000); the distribution is exact. The output is a scalar, unless its
+    shape is given by `shape` or by an input of that shape.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1000, seed=1)
