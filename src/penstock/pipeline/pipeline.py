@@ -214,7 +214,7 @@ class Pipeline(Configured, GraphBuilder):
         return self._runner.input(name)
 
     def input_feed_count(self, input_name: str) -> int:
-        """Maximum number of calls of `feed_input` before the first `schedule_run`, which fill the prefetch queue."""
+        """Number of `feed_input` calls before the first `schedule_run` that fill the queue; fewer are allowed."""
         self._input(input_name)
         return self._runner.most_pending()
 
