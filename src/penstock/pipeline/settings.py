@@ -53,7 +53,7 @@ def _limits(least: int | None, most: int | None, workers: Any) -> None:
         if isinstance(given, bool) or not isinstance(given, int) or given < 1:
             raise ValueError(f"{name} takes a positive integer, or None; got {given!r}")
         if not workers:
-            raise ValueError(f"{name}={given} is for pipelines with workers: give workers, too")
+            raise ValueError(f"{name}={given} requires workers")
     if least is not None and most is not None and least > most:
         raise ValueError(f"min_workers={least} is more than max_workers={most}")
     if workers and isinstance(workers, int) and not (least or 1) <= workers <= (most or workers):

@@ -39,7 +39,7 @@ def Compose(op_list: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         raise ValueError("ops.Compose needs one operator at least; got an empty list")
     for i, operator in enumerate(operators):
         if not callable(operator):
-            raise TypeError(f"ops.Compose: element {i} of op_list is no operator or other callable: {operator!r}")
+            raise TypeError(f"ops.Compose: element {i} of op_list is not an operator or other callable: {operator!r}")
     return _Composed(operators)
 
 

@@ -34,7 +34,7 @@ class Transform(torch.nn.Module):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Transforms one image."""
-        raise NotImplementedError(f"{type(self).__name__} has no `transform`, which says what it does")
+        raise NotImplementedError(f"{type(self).__name__} has no `transform`, which must be overridden")
 
     def applies(self) -> bool:
         """Whether it does anything this time."""

@@ -27,7 +27,7 @@ def _range(value: Any, name: str, center: float = 1.0, least: float = 0.0, most:
     else:
         raise TypeError(f"{name} takes a number, or the least and the most; got {value!r}")
     if not least <= low <= high <= most:
-        raise ValueError(f"{name} lies between {least} and {most}, the least first; got {value}")
+        raise ValueError(f"{name} must be between {least} and {most}, the smaller one first; got {value}")
     return None if low == high == center else (float(low), float(high))
 
 

@@ -208,7 +208,7 @@ class Batch(Value):
         samples = self._samples()
         needed = not (samples.spec.is_dense and samples.is_packed)
         if copy is False and needed:
-            raise ValueError("the samples don't lie one behind the other as one tensor; a copy is needed")
+            raise ValueError("the samples are not contiguous; a copy is needed")
         return _making.as_tensor(self, pad=pad).torch(copy=bool(copy) and not needed)
 
     def __reduce__(self) -> Any:

@@ -119,7 +119,7 @@ class DType:
         try:
             return _BY_ID[type_id]
         except KeyError:
-            raise ValueError(f"{type_id!r} is no type that elements can have") from None
+            raise ValueError(f"{type_id!r} is not a type of elements") from None
 
     @staticmethod
     def from_fw_type(numpy_type: Any) -> DType:
@@ -166,7 +166,7 @@ def _of_framework(given: Any) -> DType:
     try:
         return _BY_NUMPY[np.dtype(given)]
     except (KeyError, TypeError):
-        raise TypeError(f"{given!r} is no type that elements can have; accepted: {', '.join(_ALL)}") from None
+        raise TypeError(f"{given!r} is not a type of elements; accepted: {', '.join(_ALL)}") from None
 
 
 def dtype(*args: Any) -> DType:

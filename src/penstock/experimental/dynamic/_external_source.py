@@ -101,7 +101,9 @@ class ExternalSource:
             raise ValueError(f"the source gives items of {self._num_outputs} outputs; got {got}")
         made = [self._output(x, *about) for x, *about in zip(items, self._layouts, self._dtypes)]
         if len({isinstance(m, Batch) for m in made}) > 1:
-            raise ValueError("the source gave batches and tensors in one item; outputs are all of one kind")
+            raise ValueError(
+                "the source returned batches and tensors in one item; all outputs must be of the same kind"
+            )
         if batch_size is not None:
             made = [self._sized(m, batch_size) for m in made]
         return made[0] if self._num_outputs == 1 else tuple(made)

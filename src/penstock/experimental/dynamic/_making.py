@@ -211,7 +211,7 @@ def _batch_of_list(items: list, dtype: Any, on: Device | None, layout: str | Non
     parts = [t._samples() for t in tensors]
     kinds = {"cpu" if p.on_host else f"gpu:{t._device_id()}" for p, t in zip(parts, tensors)}
     if len(kinds) > 1:
-        raise ValueError(f"the tensors lie on {' and '.join(sorted(kinds))}; say which device the batch is to lie on")
+        raise ValueError(f"the tensors are on {' and '.join(sorted(kinds))}; pass the device of the batch")
     first = parts[0].spec
     shared = next((p.spec.layout for p in parts if p.spec.layout), "")
     for i, p in enumerate(parts):

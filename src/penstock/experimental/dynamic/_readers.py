@@ -259,7 +259,7 @@ class Reader:
             given = json.loads(state)
             place, seed, turn = given["place"], given["seed"], given["turn"]
         except (TypeError, ValueError, KeyError):
-            raise ValueError(f"{self._name}: {state!r} is no state of a reader") from None
+            raise ValueError(f"{self._name}: {state!r} is not a state of a reader") from None
         self._seed = None
         try:
             with using(self._storage):

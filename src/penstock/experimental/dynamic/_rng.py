@@ -38,9 +38,11 @@ class RNGState(str):
             sequence, offset = place.split(":")
             numbers = int(key, 16), int(sequence, 16), int(offset, 16), int(word)
         except ValueError:
-            raise ValueError(f"{str(self)!r} is no state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'") from None
+            raise ValueError(
+                f"{str(self)!r} is not a state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'"
+            ) from None
         if kind != "Philox" or not 0 <= numbers[3] < 4 or max(numbers[:3]) > _MASK64:
-            raise ValueError(f"{str(self)!r} is no state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'")
+            raise ValueError(f"{str(self)!r} is not a state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'")
         return numbers
 
 
@@ -91,7 +93,7 @@ class RNG:
     def advance(self, n: int) -> None:
         """Skips `n` numbers."""
         if n < 0:
-            raise ValueError(f"a generator only goes on; got {n}")
+            raise ValueError(f"a generator can't go back; got {n}")
         place = self._offset * 4 + self._word + n
         self._offset, self._word = place // 4 & _MASK64, place % 4
 

@@ -45,7 +45,9 @@ class AddNoise(Operator):
         channels, noises = (s.shape[:, 1] if s.ndim > 1 else np.ones_like(s.shape[:, 0]) for s in (x, noise))
         SampleErrors.where(
             (noises != 1) & (noises != channels),
-            lambda i: f"the noise has {noises[i]} channels, the signal {channels[i]}; they need as many, or one",
+            lambda i: (
+                f"the noise has {noises[i]} channels, the signal {channels[i]}; they must have the same number, or one"
+            ),
         )
         SampleErrors.where((noise.shape.prod(axis=1) == 0) & (x.shape.prod(axis=1) > 0), lambda i: "the noise is empty")
         SampleErrors.where(a.start < 0, lambda i: f"start {a.start[i]} is negative")

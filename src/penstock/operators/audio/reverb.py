@@ -52,7 +52,8 @@ class Reverb(Operator):
             SampleErrors.where(
                 (own != 1) & (own != channels),
                 lambda i: (
-                    f"the impulse response has {own[i]} channels, the signal {channels[i]}; they need as many, or one"
+                    f"the impulse response has {own[i]} channels, the signal {channels[i]}; they must have the same "
+                    "number, or one"
                 ),
             )
 

@@ -110,7 +110,7 @@ class RandomBBoxCrop(Seeded):
             raise ValueError("ltrb is the former way to give a bbox_layout; give the layout only")
         if "crop_shape" in given:
             if "input_shape" not in given:
-                raise ValueError("crop_shape needs the input_shape, the image's size in pixels, too")
+                raise ValueError("crop_shape also needs the input_shape, the image's size in pixels")
             if given & {"scaling", "aspect_ratio"}:
                 raise ValueError("crop_shape sets the size of windows; leave scaling and aspect_ratio out")
         self._check_layouts()

@@ -65,7 +65,7 @@ class ImageCrop(Decoder):
 
     def _begin(self, position: np.ndarray, room: np.ndarray, name: str) -> np.ndarray:
         SampleErrors.where(
-            ~((position >= 0) & (position <= 1)), lambda i: f"{name} is {position[i]:g}; a position lies in [0.0, 1.0]"
+            ~((position >= 0) & (position <= 1)), lambda i: f"{name} is {position[i]:g}; it must be in [0.0, 1.0]"
         )
         place = position * room.astype("f8")
         if self.values["rounding"] == "round":

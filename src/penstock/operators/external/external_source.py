@@ -210,7 +210,7 @@ class ExternalSource(Resumable, Source):
     def feed(self, data: Any, layout: str | None, stream: Any = None) -> None:
         """Data for one iteration. Copied unless `no_copy`."""
         if not self.is_fed():
-            raise RuntimeError("this external_source has a source of its own and can't be fed")
+            raise RuntimeError("this external_source has its own source and can't be fed")
         outputs = [data]
         if self.returns_list():
             outputs = list(data)

@@ -82,7 +82,7 @@ class Filter(LinearFilter):
             raise TypeError(f"the filter is of type {weights.dtype.name}; it must be float32")
         if weights.ndim != a.n_space:
             raise ValueError(
-                f"the filter has {weights.ndim} axes, {_what(x)} has {a.n_space} axes of space; they must be as many"
+                f"the filter has {weights.ndim} axes, {_what(x)} has {a.n_space} axes of space; they must be equal"
             )
         if fill is not None and fill.dtype != x.dtype:
             raise TypeError(

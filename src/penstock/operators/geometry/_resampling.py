@@ -88,7 +88,7 @@ class Resampling(Operator, abstract=True):
                 continue  # a constant, which is a DALIInterpType
             bad = (column < 0) | (column > _GAUSSIAN)
             SampleErrors.where(
-                bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"
+                bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is not an interpolation type (0 to 5)"
             )
 
     def setup(self) -> None:
@@ -100,7 +100,7 @@ class Resampling(Operator, abstract=True):
             return
         for name in ("interp_type", "min_filter", "mag_filter"):
             if rule in _FILTERS and name in self.given:
-                raise ValueError(f"rule={rule!r} is a filter, too: leave out {name}")
+                raise ValueError(f"rule={rule!r} also sets the filter: leave out {name}")
             if self.values[name] not in (None, *_BY_RULES):
                 raise ValueError(
                     f"{name}={self.values[name]} is not supported by rule={rule!r}; accepted: NN, LINEAR, "

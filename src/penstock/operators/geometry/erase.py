@@ -69,7 +69,7 @@ class Erase(Pointwise):
         counts = [(~np.isnan(c)).sum(axis=(1, 2)) for c in (anchor, shape)]
         SampleErrors.where(
             counts[0] != counts[1],
-            lambda i: f"`anchor` and `shape` need as many values as each other; got {counts[0][i]} and {counts[1][i]}",
+            lambda i: f"`anchor` and `shape` need the same number of values; got {counts[0][i]} and {counts[1][i]}",
         )
         regions = min(anchor.shape[1], shape.shape[1])  # the rest of the longer is not there
         anchor, shape = anchor[:, :regions], shape[:, :regions]

@@ -130,7 +130,7 @@ class MDS(RecordReader):
             raise OSError(e.errno, f"the index can't be read: {e.strerror}", storage.without_secrets(path)) from None
         except (KeyError, TypeError, AttributeError, RecursionError) as e:
             what = f"it lacks {e}" if isinstance(e, KeyError) else str(e)
-            raise ValueError(f"{storage.without_secrets(path)} is no index of MDS shards: {what}") from None
+            raise ValueError(f"{storage.without_secrets(path)} is not an index of MDS shards: {what}") from None
         except ValueError as e:
             raise ValueError(f"{storage.without_secrets(path)}: {e}") from None
         return shards

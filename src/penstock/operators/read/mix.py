@@ -73,7 +73,7 @@ class Mix(Source, Seeded):
     @classmethod
     def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         if "readers" in kwargs:
-            raise TypeError("fn.mix takes what readers return by position: fn.mix(a, b, weights=[3, 1])")
+            raise TypeError("fn.mix takes the outputs of readers by position: fn.mix(a, b, weights=[3, 1])")
         return {"readers": Returned(given), **kwargs}
 
     keys: tuple[str, ...] | None = None  # where outputs are a dictionary
@@ -82,9 +82,9 @@ class Mix(Source, Seeded):
     def setup(self) -> None:
         v, given = self.values, self.values["readers"]
         if not isinstance(given, Returned):
-            raise TypeError("it takes what readers return by position: fn.mix(a, b, weights=[3, 1])")
+            raise TypeError("it takes the outputs of readers by position: fn.mix(a, b, weights=[3, 1])")
         if len(given.outputs) < 2:
-            raise ValueError(f"it takes what at least two readers return; got {len(given.outputs)}")
+            raise ValueError(f"it takes the outputs of at least two readers; got {len(given.outputs)}")
         found = [_reader_of(i, outputs) for i, outputs in enumerate(given.outputs, 1)]
         self.parts = tuple(op for op, _, _ in found)
         self.indices = [indices for _, indices, _ in found]
@@ -293,7 +293,7 @@ def _reader_of(number: int, outputs: Any) -> tuple[ShardedSource, list[int], tup
         wrong = next((op for op in found if op is not None and not isinstance(op, ShardedSource)), None)
         got = wrong.display_name() if wrong is not None else repr(outputs)
         raise TypeError(
-            f"it takes what calls of readers return, on the CPU; argument {number} comes from {got}. Call other "
+            f"it takes the outputs of readers, on the CPU; argument {number} comes from {got}. Call other "
             "operators, and .gpu(), behind fn.mix"
         )
     if any(op is not found[0] for op in found):

@@ -197,4 +197,4 @@ def _warn(manifest: str, table: dict[str, np.ndarray]) -> None:
     told = "; ".join(f"line {line}: {why}" for line, why in zip(lines[:_MOST_TOLD], whys))
     more = f"; and {len(lines) - _MOST_TOLD} more" if len(lines) > _MOST_TOLD else ""
     name = storage.without_secrets(manifest)
-    warnings.warn(f"{name}: lines that are no entries are left out: {told}{more}", stacklevel=2)
+    warnings.warn(f"{name}: lines that are not valid entries are left out: {told}{more}", stacklevel=2)

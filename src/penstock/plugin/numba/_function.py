@@ -114,7 +114,7 @@ class _Compiled:
         n = len(columns[0]) if columns else 0
         if self.setup_fn is None:
             if len(self.outs_ndim) != len(self.ins_ndim):
-                raise ValueError("without setup_fn there have to be as many outputs as inputs, of the same shapes")
+                raise ValueError("without setup_fn there must be as many outputs as inputs, of the same shapes")
             return [[tuple(s.tolist()) for s in c] for c in ins]
         outs = [[np.zeros(ndim, "i8") for _ in range(n)] for ndim in self.outs_ndim]
         self.setup_fn(outs, ins)

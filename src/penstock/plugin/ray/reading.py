@@ -101,7 +101,7 @@ def _sizes(pipe: Pipeline, reader_name: str | None, epoch: int) -> list[list[int
         if len(metas) != 1:
             raise ValueError(
                 f"read_penstock takes the epoch of one reader; the pipeline has {sorted(metas) or 'none'}"
-                + (": say which by reader_name" if metas else ", and no other source says where it ends")
+                + (": select one with reader_name" if metas else ", and no other source defines its end")
             )
         reader_name = next(iter(metas))
     meta = pipe.reader_meta(reader_name)

@@ -147,7 +147,7 @@ def _source(name: str, wanted: Input, source: Mapping[str, Any], joined: Callabl
         raise TypeError(f"the dataset for '{name}' has to have single dense tensors as elements; it has {spec}")
     is_batch = source["batch"] is not False if wanted.batch is None else bool(wanted.batch)
     if is_batch and spec.shape.rank == 0:
-        raise ValueError(f"the dataset for '{name}' gives scalars, which are no batches: say batch=False")
+        raise ValueError(f"the dataset for '{name}' gives scalars, which are not batches: pass batch=False")
     read = _batches if is_batch else joined(spec)
     changes = {"source": _reading(wanted.dataset, read), "batch": True, "cycle": "raise", "no_copy": True}
     return changes if wanted.layout is None else {**changes, "layout": wanted.layout}

@@ -189,7 +189,7 @@ def _pad(x: Any, padding: Any, fill: Any = None, padding_mode: str = "constant")
     from .geometry import borders
 
     if padding_mode != "constant":
-        raise ValueError(f"padding_mode={padding_mode!r} makes more objects than there are boxes or points")
+        raise ValueError(f"padding_mode={padding_mode!r} creates more objects than there are boxes or points")
     left, top, right, bottom = borders(padding)
     size = x.canvas_size[0] + top + bottom, x.canvas_size[1] + left + right
     return like(_clamped(_moved(x, left, top), x, size), x, canvas_size=size)

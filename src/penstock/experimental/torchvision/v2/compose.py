@@ -94,10 +94,7 @@ class PipelineWithLayout(ABC):
         known = inspect.signature(Pipeline.__init__).parameters
         for name in dali_pipeline_kwargs:
             if name not in known:
-                raise TypeError(
-                    f"{name!r} is no argument of Compose; beyond its own it takes those of penstock.Pipeline."
-                    f"{suggest(name, known)}"
-                )
+                raise TypeError(f"{name!r} is not an argument of Compose or penstock.Pipeline.{suggest(name, known)}")
         Pipeline(**self._arguments)  # says what is wrong with their values
         self._form = output_form(self.op_list)
         self._verified = [op for op in self.op_list if op.input_rules]

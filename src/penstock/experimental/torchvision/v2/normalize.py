@@ -31,7 +31,7 @@ class _MeanAndStd(ArgumentValidateRule):
         lengths = {len(values) for values in found.values()} - {1}
         if len(lengths) > 1:
             raise ValueError(
-                "mean and std need one number for all channels or as many as each other; got "
+                "mean and std need one number for all channels or the same number of values; got "
                 f"{len(found['mean'])} and {len(found['std'])}"
             )
         if inplace:

@@ -84,7 +84,7 @@ class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_ap
         self.verify_args(**kwargs)
 
     def _kernel(self, data_input: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no _kernel, which says what it does")
+        raise NotImplementedError(f"{type(self).__name__} has no _kernel, which must be overridden")
 
     def _apply(self, picture: Picture) -> Picture:
         """Adds itself to the graph that is being made."""
