@@ -26,7 +26,7 @@ class Full(Operator):
 
     by_frame = False
     kernel = "generic/full"
-    shape = PerSample([int], None, "Shape of the output.")
+    shape = PerSample([int], None, "Shape of the output. By default it is a scalar.")
     layout = Arg(Layout, None, "Layout of the output, with one name per axis.")
 
     def outputs(self, a: Arguments, value: Spec) -> Spec:

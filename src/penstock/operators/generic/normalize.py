@@ -40,7 +40,7 @@ class Normalize(Reduced):
     batch = Arg(bool, False, "Whether to compute mean and standard deviation of all samples of the batch together.")
     mean = PerSample(float, None, "The mean, as one value or a tensor. By default it is computed.")
     stddev = PerSample(float, None, "The standard deviation, as one value or a tensor. By default it is computed.")
-    shift = Arg(float, 0.0, "Added last.")
+    shift = Arg(float, 0.0, "Value added last.")
     scale = Arg(float, 1.0, "Factor of the normalised values.")
     ddof = Arg(int, 0, "Delta degrees of freedom: subtracted from the number of elements in the variance.")
     epsilon = Arg(float, 0.0, "Added to the variance, to avoid division by very small numbers.")

@@ -44,8 +44,8 @@ class Subscript(Operator):
     names = Arg([str], None, "Names of the new axes, for the layout; all or none.")
     for _k in range(MAX_DIMS):
         vars()[f"at_{_k}"] = _Index(int, None, f"The index, if subscript {_k} is one.")
-        vars()[f"lo_{_k}"] = _Index(int, None, f"Where the slice begins, if subscript {_k} is one.")
-        vars()[f"hi_{_k}"] = _Index(int, None, f"Where the slice ends, if subscript {_k} is one.")
+        vars()[f"lo_{_k}"] = _Index(int, None, f"Beginning of the slice, if subscript {_k} is one.")
+        vars()[f"hi_{_k}"] = _Index(int, None, f"End of the slice, if subscript {_k} is one.")
         vars()[f"step_{_k}"] = _Index(int, None, f"The step of the slice, if subscript {_k} is one.")
     del _k
 

@@ -26,11 +26,11 @@ class ResizeSize(Operator, abstract=True):
     size = PerSample(
         [float], None, "Size of the output, one number per spatial axis in the order of the layout, or one for all."
     )
-    resize_x = PerSample(float, 0.0, "Width of the output.")
-    resize_y = PerSample(float, 0.0, "Height of the output.")
-    resize_z = PerSample(float, 0.0, "Depth of the output.")
-    resize_shorter = PerSample(float, 0.0, "Length of the shorter side; the aspect ratio is kept.")
-    resize_longer = PerSample(float, 0.0, "Length of the longer side; the aspect ratio is kept.")
+    resize_x = PerSample(float, 0.0, "Width of the output in pixels. 0: not given; negative: flipped.")
+    resize_y = PerSample(float, 0.0, "Height of the output in pixels. 0: not given; negative: flipped.")
+    resize_z = PerSample(float, 0.0, "Depth of the output in voxels. 0: not given; negative: flipped.")
+    resize_shorter = PerSample(float, 0.0, "Length of the shorter side in pixels; the aspect ratio is kept.")
+    resize_longer = PerSample(float, 0.0, "Length of the longer side in pixels; the aspect ratio is kept.")
     mode = Arg(
         str,
         "default",

@@ -27,7 +27,7 @@ class Warp(Operator, abstract=True):
     windowed = "DHW"
 
     size = PerSample(
-        [float], [], "Size of the output: (height, width), or (depth, height, width) for volumes; rounded to integers."
+        [float], [], "Size of the output in pixels: (height, width) or (depth, height, width); rounded to integers."
     )
     interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_LINEAR, "INTERP_LINEAR or INTERP_NN.")
     fill_value = Arg(

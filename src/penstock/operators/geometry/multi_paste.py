@@ -51,7 +51,7 @@ class MultiPaste(Operator):
     by_address = True
     kernel = "geometry/multi_paste"
     in_ids = PerSample([int], None, "Indices of the samples from which regions are taken.", ragged=True)
-    output_size = PerSample([int], None, "Height and width of the canvas.")
+    output_size = PerSample([int], None, "Height and width of the canvas, in pixels.")
     in_anchors = PerFrame(int, None, "Beginning of the regions in their images, in pixels.", ragged=True)
     in_anchors_rel = PerFrame(
         float, None, "Beginning of the regions in their images, as a share of the image's size.", ragged=True

@@ -35,9 +35,9 @@ class ResizeCropMirror(ResizeSize, Resampling):
     crop = PerSample(
         [float], None, "Size of the window, in the order of the layout: (height, width) or (depth, height, width)."
     )
-    crop_d = PerSample(float, 0.0, "Depth of the window, instead of `crop`.")
-    crop_h = PerSample(float, 0.0, "Height of the window, instead of `crop`. Requires `crop_w`.")
-    crop_w = PerSample(float, 0.0, "Width of the window, instead of `crop`. Requires `crop_h`.")
+    crop_d = PerSample(float, 0.0, "Depth of the window in voxels, instead of `crop`.")
+    crop_h = PerSample(float, 0.0, "Height of the window in pixels, instead of `crop`. Requires `crop_w`.")
+    crop_w = PerSample(float, 0.0, "Width of the window in pixels, instead of `crop`. Requires `crop_h`.")
     crop_pos_x = PerSample(float, 0.5, "Horizontal position of the window: 0 at the left border, 1 at the right.")
     crop_pos_y = PerSample(float, 0.5, "Vertical position of the window: 0 at the top, 1 at the bottom.")
     crop_pos_z = PerSample(float, 0.5, "Position of the window along the depth: 0 at the front, 1 at the back.")

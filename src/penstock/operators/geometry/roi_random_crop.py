@@ -34,8 +34,8 @@ class ROIRandomCrop(Seeded):
     devices = ("cpu",)
     by_frame = False
     is_prompt = True
-    crop_shape = PerSample([int], doc="Shape of the window.")
-    roi_start = PerSample([int], doc="Beginning of the region of interest.")
+    crop_shape = PerSample([int], doc="Shape of the window, in elements.")
+    roi_start = PerSample([int], doc="Beginning of the region of interest, in elements.")
     roi_end = PerSample([int], None, "End of the region of interest, exclusive.")
     roi_shape = PerSample([int], None, "Shape of the region of interest, instead of `roi_end`.")
     in_shape = PerSample([int], None, "Shape of the sample that is to be cropped, instead of an input.")

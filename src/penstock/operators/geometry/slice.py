@@ -37,11 +37,11 @@ class Slice(WindowCopy):
     inputs = (1, 3)
     peeks = (1, 2)
 
-    start = PerSample([int], None, "Start of the window.", ragged=True)
+    start = PerSample([int], None, "Start of the window, in elements.", ragged=True)
     rel_start = PerSample([float], None, "Start of the window; 1.0 is the end of the input.", ragged=True)
-    end = PerSample([int], None, "End of the window, exclusive.", ragged=True)
+    end = PerSample([int], None, "End of the window in elements, exclusive.", ragged=True)
     rel_end = PerSample([float], None, "End of the window; 1.0 is the end of the input.", ragged=True)
-    shape = PerSample([int], None, "Shape of the window.", ragged=True)
+    shape = PerSample([int], None, "Shape of the window, in elements.", ragged=True)
     rel_shape = PerSample([float], None, "Shape of the window; 1.0 is that of the input.", ragged=True)
     axes = PerSample(
         [int],

@@ -39,7 +39,9 @@ class WarpPerspective(Displaced):
     peeks = (1,)
 
     matrix = PerFrame([float], [], "The matrix in row-major order, 9 values.")
-    size = PerSample([float], [], "Height and width of the output, rounded to integers. By default those of the input.")
+    size = PerSample(
+        [float], [], "Height and width of the output in pixels, rounded to integers. By default those of the input."
+    )
     border_mode = Arg(
         str,
         "constant",

@@ -57,11 +57,11 @@ class Numpy(FilesOfFolder):
     gpu_files: Any = None  # reads to the GPU past the host
 
     file_filter = Arg(str, "*.npy", "Glob pattern of the files to read from `file_root`.")
-    roi_start = PerSample([int], None, "Start of the region.", ragged=True)
+    roi_start = PerSample([int], None, "Start of the region, in elements.", ragged=True)
     rel_roi_start = PerSample([float], None, "Start of the region; 1.0 is the end of the array.", ragged=True)
-    roi_end = PerSample([int], None, "End of the region, exclusive.", ragged=True)
+    roi_end = PerSample([int], None, "End of the region in elements, exclusive.", ragged=True)
     rel_roi_end = PerSample([float], None, "End of the region; 1.0 is the end of the array.", ragged=True)
-    roi_shape = PerSample([int], None, "Shape of the region.", ragged=True)
+    roi_shape = PerSample([int], None, "Shape of the region, in elements.", ragged=True)
     rel_roi_shape = PerSample([float], None, "Shape of the region; 1.0 is that of the array.", ragged=True)
     roi_axes = Arg([int], [], "Axes of the region, in the order of the values. By default all.")
     out_of_bounds_policy = Arg(
