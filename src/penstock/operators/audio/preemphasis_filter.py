@@ -32,8 +32,7 @@ class PreemphasisFilter(Operator):
         str,
         "clamp",
         'Value before the first element: 0 ("zero"), the first element ("clamp") or the second ("reflect"; 0 if there '
-        "is "
-        "only one).",
+        "is only one).",
     )
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output, any but FLOAT16 and BOOL. Values are clamped.")
 

@@ -57,10 +57,9 @@ class Resampling(Operator, abstract=True):
         'The library whose results are reproduced for uint8 images: "dali", "pillow" (`Image.resize`; always '
         'antialiased) or "torch" (`torch.nn.functional.interpolate`, as used by torchvision on tensors; INTERP_NN is '
         'its "nearest"). "pillow-box" and "torch-nearest-exact" are filters of these libraries without an '
-        "`interp_type`, "
-        "which then must not be given. With all rules but the first, a region of interest is resized as if it had been "
-        "cropped before, rounded sizes do not move it, INTERP_GAUSSIAN and volumes are not supported, and the operator "
-        "runs on the CPU.",
+        "`interp_type`, which then must not be given. With all rules but the first, a region of interest is resized "
+        "as if it had been cropped before, rounded sizes do not move it, INTERP_GAUSSIAN and volumes are not "
+        "supported, and the operator runs on the CPU.",
     )
     dtype = Arg(DALIDataType, None, "Type of the output: that of the input (the default) or FLOAT.")
     minibatch_size = Arg(int, 32, "Accepted for compatibility.", hidden=True)

@@ -35,9 +35,8 @@ class ResizeSize(Operator, abstract=True):
         str,
         "default",
         'How extents are computed: "default" (absent ones are scaled by the geometric mean of the scales of the '
-        'others), "stretch" (absent ones are kept), "not_larger" and "not_smaller" (the aspect ratio is kept; no '
-        "extent is "
-        "larger or smaller than given).",
+        'others), "stretch" (absent ones are kept), "not_larger" and "not_smaller" (the aspect ratio is kept; '
+        "extents are at most, or at least, the given ones).",
     )
     max_size = Arg(
         [float],

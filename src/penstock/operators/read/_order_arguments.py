@@ -63,8 +63,7 @@ class OrderArguments(Source, Seeded, abstract=True):
         None,
         "Draws samples at random, with a weight for each sample, an array (samples,), or for each label, a "
         "dictionary, if the reader knows labels in advance (`readers.file`). Draws are a function of (`seed`, epoch, "
-        "draw), and shards "
-        'take turns along them; without a `seed`, one is chosen as with `shuffle="global"`.',
+        'draw), and shards take turns along them; without a `seed`, one is chosen as with `shuffle="global"`.',
     )
     num_samples = Arg(
         int,
@@ -85,11 +84,9 @@ class OrderArguments(Source, Seeded, abstract=True):
         "Puts samples of similar length into the same batch, to reduce padding. True uses the lengths that the reader "
         "knows: durations from manifests (`readers.nemo_asr`), otherwise sizes in bytes. An array (samples,) of "
         "numbers of 0 or more gives other lengths. Without `shuffle`, an epoch is sorted from the shortest to the "
-        "longest sample. "
-        'With `shuffle="global"`, each batch is drawn from one of `num_buckets` ranges of lengths, batches are in '
-        "random "
-        "order, and all shards use batches of the same range at the same time. Implies `pad_last_batch`, so that each "
-        "epoch consists of whole batches.",
+        'longest sample. With `shuffle="global"`, each batch is drawn from one of `num_buckets` ranges of lengths, '
+        "batches are in random order, and all shards use batches of the same range at the same time. Implies "
+        "`pad_last_batch`, so that each epoch consists of whole batches.",
     )
     num_buckets = Arg(
         int,

@@ -30,8 +30,7 @@ class Sequences(RecordReader, abstract=True):
         str,
         "",
         'Path of a text file of lines "path label [start [end]]". Relative paths are in its folder. Sequences are '
-        "taken "
-        "from the frames between start and end.",
+        "taken from the frames between start and end.",
     )
     labels = Arg([int], None, "One label for each of `filenames`.")
     sequence_length = Arg(int, doc="Number of frames per sequence.")
