@@ -31,7 +31,9 @@ class NonsilentRegion(Operator):
     kernel = "audio/nonsilent_region"
     by_frame = False
     cutoff_db = Arg(float, -60.0, "Power below which the signal is silent, in decibels relative to `reference_power`.")
-    reference_power = Arg(float, 0.0, "Power that corresponds to 0 dB; 0: the largest mean square of the signal.")
+    reference_power = Arg(
+        float, 0.0, "Power that corresponds to 0 dB, positive. By default the largest mean square of the signal."
+    )
     window_length = Arg(int, 2048, "Length of the sliding window, in samples; limited to that of the signal.")
     reset_interval = Arg(
         int,

@@ -27,7 +27,7 @@ class Jitter(Seeded, Masked):
     """
 
     kind = JITTER
-    nDegree = Arg(int, 2, "Twice the maximum displacement along each axis, in pixels.")
+    nDegree = Arg(int, 2, "Twice the maximum displacement along each axis, in pixels; 0 to 32767.")
 
     def setup(self) -> None:
         super().setup()
