@@ -45,7 +45,11 @@ def test_every_operator_is_there_or_listed():
         (ops.readers, "Papyrus", "fn.readers.papyrus is not implemented yet: use another"),
         (ops, "PapyrusReader", "fn.readers.papyrus is not implemented yet: use another"),
         (fn, "papyrus_reader", "fn.readers.papyrus is not implemented yet: use another"),
-        (fn.experimental, "scrolls", "fn.experimental.scrolls.one, fn.experimental.scrolls.two are not implemented yet"),
+        (
+            fn.experimental,
+            "scrolls",
+            "fn.experimental.scrolls.one, fn.experimental.scrolls.two are not implemented yet",
+        ),
         (fn.experimental, "tablets", "fn.experimental.tablets.clay is not implemented yet"),
     ],
 )

@@ -36,6 +36,7 @@ class TensorGPU:
         Anything with `__cuda_array_interface__` or `__dlpack__` on a GPU, or a DLPack capsule. Not copied.
     layout
         The layout, such as "HWC"; None or "" for none.
+    device_id
         The GPU. By default that of the object.
     stream
         For a capsule: the stream that computes the data. By default the default stream. Arrays provide their own.

@@ -21,10 +21,14 @@ class ExternalSource:
     ----------
     source
         A function without parameters, or an iterable. Each item is accepted by `as_tensor`, a batch, or a tuple of
-        these, one for each output. num_outputs Number of outputs of an item. With more than one, calls return tuples.
-        cycle What happens at the end of an iterable: "no", the default: StopIteration; "raise": StopIteration once,
-        then it starts again; "quiet" or True: it starts again. device, layout, dtype Properties of the outputs;
-        `layout` and `dtype` may be lists with one for each output.
+        these, one for each output.
+    num_outputs
+        Number of outputs of an item. With more than one, calls return tuples.
+    cycle
+        What happens at the end of an iterable: "no", the default: StopIteration; "raise": StopIteration once, then it
+        starts again; "quiet" or True: it starts again.
+    device, layout, dtype
+        Properties of the outputs; `layout` and `dtype` may be lists with one for each output.
 
     >>> import numpy as np
     >>> from penstock.experimental import dynamic as ndd

@@ -199,8 +199,11 @@ class Reader:
         ----------
         batch_size
             Size of batches. By default that of the constructor. Without either, samples are returned. An incomplete
-            last batch is filled with the samples that follow, or with the last one if the reader pads. ctx Context for
-            reading. By default the current context. capture Accepted: see `capture`.
+            last batch is filled with the samples that follow, or with the last one if the reader pads.
+        ctx
+            Context for reading. By default the current context.
+        capture
+            Accepted: see `capture`.
 
         Returns
         -------

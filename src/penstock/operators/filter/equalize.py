@@ -10,9 +10,9 @@ from ...core.op import Arguments, Operator
 class Equalize(Operator):
     """Equalises the histogram of each channel of an image.
 
-    Let `n(v)` be the number of elements of a channel that are at most v, and m its smallest value. Then v becomes `255
-    * (n(v) - n(m)) / (n(255) - n(m))`, rounded, halves to even. A channel with a single value is not changed. Input:
-    images (HW, HWC, CHW) or sequences of them, of type uint8.
+    Let `n(v)` be the number of elements of a channel that are at most v, and m its smallest value. Then v becomes
+    `255 * (n(v) - n(m)) / (n(255) - n(m))`, rounded, halves to even. A channel with a single value is not changed.
+    Input: images (HW, HWC, CHW) or sequences of them, of type uint8.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

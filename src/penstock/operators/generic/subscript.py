@@ -21,9 +21,9 @@ class Subscript(Operator):
     """Applies indices and slices to each sample. Called by `x[1:, 0, ..., -3:]`.
 
     Negative indices count from the end. An index removes its axis; an index out of range is an error of the sample.
-    Slices follow Python's rules, with steps, and are cut to the extent. Both may differ from sample to sample: `x[i:,
-    j]` with scalars of an integer type. `penstock.newaxis` adds an axis of extent 1, `penstock.newaxis("C")` a named
-    one.
+    Slices follow Python's rules, with steps, and are cut to the extent. Both may differ from sample to sample:
+    `x[i:, j]` with scalars of an integer type. `penstock.newaxis` adds an axis of extent 1, `penstock.newaxis("C")` a
+    named one.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def

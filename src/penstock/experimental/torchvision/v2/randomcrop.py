@@ -70,7 +70,7 @@ class RandomCrop(_RandomWindow):
         Padding that is added before: one number, (left and right, top and bottom), or (left, top, right, bottom); not
         negative. None: no padding.
     pad_if_needed
-        Whether to pad an image that is still too small on both sides. Otherwise it is an error.
+        Whether an image that is still too small is padded on both sides by what is missing. Otherwise it is an error.
     fill
         With `padding_mode` "constant": the value of the padding, or one per channel; None is 0. Clamped to the range of
         the type and truncated.
@@ -148,10 +148,14 @@ class RandomResizedCrop(_RandomWindow):
     size
         (height, width) of the output, or one number for both; positive integers.
     scale
-        (min, max) of the window's area as a share of the image's; positive. ratio (min, max) of width / height of the
-        window; positive. interpolation `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or its number in
-        Pillow (0, 2, 3, 1). antialias Whether to average pixels when a window is shrunk, not only to sample them. None
-        is True. No effect with NEAREST.
+        (min, max) of the window's area as a share of the image's; positive.
+    ratio
+        (min, max) of width / height of the window; positive.
+    interpolation
+        `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or its number in Pillow (0, 2, 3, 1).
+    antialias
+        Whether to average pixels when a window is shrunk, not only to sample them. None is True. No effect with
+        NEAREST.
     device
         "cpu" or "gpu".
 

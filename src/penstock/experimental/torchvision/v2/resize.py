@@ -54,8 +54,10 @@ class Resize(Operator):
         `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or its number in Pillow (0, 2, 3, 1).
     max_size
         Maximum length of the longer edge; images that would exceed it are resized to exactly this length. Only if
-        `size` is a number or None. antialias Whether to average pixels when an image is shrunk, not only to sample
-        them. None is True. No effect with NEAREST.
+        `size` is a number or None.
+    antialias
+        Whether to average pixels when an image is shrunk, not only to sample them. None is True. No effect with
+        NEAREST.
     device
         "cpu" or "gpu".
 
