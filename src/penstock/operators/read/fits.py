@@ -20,10 +20,10 @@ class Fits(FilesOfFolder):
     files that match `file_filter`; `files` is a list; `file_list` is a text file with one path per line.
 
     There is one output for each of `hdu_indices`, with the type and shape of the image. Axes are reversed: the first
-    axis in FITS, which varies fastest, is the last one here. If BSCALE and BZERO are given, values are BSCALE * stored
-    + BZERO. Their type is the smallest integer type that holds all of them if the values are only shifted by an integer
-    (as unsigned ones are), otherwise float for up to 16 bits and double for more, as in CFITSIO and DALI. BLANK is
-    ignored. All images of a batch must have the same type and number of dimensions.
+    axis in FITS, which varies fastest, is the last one here. If BSCALE and BZERO are given, values are
+    `BSCALE * stored + BZERO`. Their type is the smallest integer type that holds all of them if the values are only
+    shifted by an integer (as unsigned ones are), otherwise float for up to 16 bits and double for more, as in CFITSIO
+    and DALI. BLANK is ignored. All images of a batch must have the same type and number of dimensions.
 
     Images with tile compression are decompressed, including quantised floats: RICE_1, GZIP_1, GZIP_2, PLIO_1,
     HCOMPRESS_1 and NOCOMPRESS. Tables and damaged files are bad samples (see `on_error` of the pipeline). With
