@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small network to tell what happens in videos: clips of 16 frames, resized, cropped at random and normalised.
+"""Trains a small network to recognise actions in videos: clips of 16 frames, resized, cropped at random and normalised.
 
     python examples/action_recognition.py [--videos FOLDER] [--epochs N] [--batch N] [--threads N]
 
 FOLDER has a sub-folder of videos for each action. Without it, videos of a square that moves in one of four directions
-are made (which needs PyAV: `pip install penstock[video]`). Prints the loss and the accuracy of each epoch.
+are created (which requires PyAV: `pip install penstock[video]`). Prints the loss and the accuracy of each epoch.
 """
 
 import argparse
@@ -24,7 +24,7 @@ ACTIONS = {"down": (1, 0), "left": (0, -1), "right": (0, 1), "up": (-1, 0)}
 
 
 def make_videos(root: Path, videos: int = 12, frames: int = 24) -> None:
-    """Videos of a square that moves in the direction that its folder is called after."""
+    """Writes videos of a square that moves in the direction named by the folder."""
     import av
 
     rng = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def make_videos(root: Path, videos: int = 12, frames: int = 24) -> None:
 
 @pipeline_def
 def clips(root):
-    """Normalised clips (3, FRAMES, SIDE, SIDE), float32, and the number of the action."""
+    """Returns normalised clips (3, FRAMES, SIDE, SIDE), float32, and the indices of the actions."""
     frames, label = fn.readers.video_resize(
         name="videos",
         file_root=root,
@@ -81,7 +81,7 @@ def network(actions):
 
 
 def train(root, epochs, batch, threads):
-    """The accuracy of the last epoch."""
+    """Returns the accuracy of the last epoch."""
     torch.manual_seed(0)
     pipe = clips(str(root), batch_size=batch, num_threads=threads, seed=1)
     loader = DALIClassificationIterator(pipe, reader_name="videos")

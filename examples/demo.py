@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job on a folder of photographs: read, decode, augment, normalise, with nothing but NumPy at the end.
+"""The main use on a folder of photographs: read, decode, augment, normalise; the result is NumPy arrays.
 
     python examples/demo.py [--data FOLDER] [--batches N] [--threads N] [--explain] [--out FILE.png]
 
-Prints how fast it went and where the time was spent, and writes a contact sheet: in each row a photograph as validation
-would see it, then what training sees of it in the next epochs.
+Prints the speed and where the time was spent, and writes a contact sheet: each row has a photograph as used for
+validation, then as used for training in the next epochs.
 """
 
 import argparse
@@ -50,13 +50,13 @@ def validation(root):
 
 
 def pictures(batch) -> np.ndarray:
-    """A batch of normalised floats (NCHW) as pictures again: uint8 (NHWC)."""
+    """Converts a batch of normalised floats (NCHW) back to images, uint8 (NHWC)."""
     values = np.asarray(batch.as_tensor()).transpose(0, 2, 3, 1) * STD + MEAN
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
 def contact_sheet(rows: np.ndarray, gap: int = 6) -> np.ndarray:
-    """Pictures (rows, columns, H, W, 3) on white, at half their size; the first column stands apart."""
+    """Arranges images (rows, columns, H, W, 3) on white, at half their size; the first column is set apart."""
     n_rows, n_columns, h, w, _ = rows.shape
     rows = rows.reshape(n_rows, n_columns, h // 2, 2, w // 2, 2, 3).mean((3, 5))
     h, w = h // 2, w // 2
@@ -69,7 +69,7 @@ def contact_sheet(rows: np.ndarray, gap: int = 6) -> np.ndarray:
 
 
 def write_png(path: Path, image: np.ndarray) -> None:
-    """An RGB picture (HWC, uint8) as PNG, by the standard library alone."""
+    """Encodes an RGB image (HWC, uint8) as PNG, with the standard library only."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -87,7 +87,7 @@ def write_png(path: Path, image: np.ndarray) -> None:
 
 
 def progress(steps: range, per_step: int):
-    """Yields the steps under a bar with the rate; silent where nobody watches."""
+    """Yields the steps with a progress bar that shows the rate; silent if the output is not a terminal."""
     started = time.perf_counter()
     for done, step in enumerate(steps, 1):
         yield step
@@ -102,11 +102,11 @@ def progress(steps: range, per_step: int):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=HERE / "data", help="a folder with a folder of pictures per class")
+    parser.add_argument("--data", type=Path, default=HERE / "data", help="a folder with one folder of images per class")
     parser.add_argument("--batches", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=None, help="default: one per CPU")
-    parser.add_argument("--explain", action="store_true", help="print the plan, too")
+    parser.add_argument("--explain", action="store_true", help="also print the plan")
     parser.add_argument("--out", type=Path, default=HERE.parent / "build" / "demo" / "contact_sheet.png")
     a = parser.parse_args()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handwritten digits as files, for the examples that learn them, and the pipelines that read them.
+"""Handwritten digits as files, for the examples that train on them, and the pipelines that read them.
 
-The 1,797 pictures of 8x8 pixels are those of scikit-learn (UCI, Alpaydin and Kaynak), written as PNG files in a folder
-per class. Every fifth one is for validation. MixUp and CutMix mix the pictures of a batch.
+The 1,797 images of 8x8 pixels are those of scikit-learn (UCI, Alpaydin and Kaynak), written as PNG files in one folder
+per class. Every fifth image is for validation. MixUp and CutMix mix the images of a batch.
 """
 
 from pathlib import Path
@@ -27,14 +27,15 @@ def write(folder):
 
 
 def mixup(images, targets, alpha=0.2):
-    """Each picture becomes a weighted sum with another one of its batch, and so does its target."""
+    """Replaces each image by a weighted sum with another one of its batch, and its target in the same way."""
     share, other = fn.random.beta(alpha=alpha, beta=alpha), fn.batch_permutation()
     images = images * share + fn.permute_batch(images, indices=other) * (1 - share)
     return images, targets * share + fn.permute_batch(targets, indices=other) * (1 - share)
 
 
 def cutmix(images, targets, size=SIZE):
-    """A square of another picture of the batch is pasted into each; its target counts by its share of the area."""
+    """Pastes a square of another image of the batch into each image; its target is weighted by its share of the
+    area."""
     other = fn.batch_permutation()
     side = size * math.sqrt(1 - fn.random.beta(alpha=1.0, beta=1.0))
     corner = fn.random.uniform(range=(0, size), shape=[2]) - side / 2
@@ -46,7 +47,7 @@ def cutmix(images, targets, size=SIZE):
 
 @pipeline_def
 def pipeline(folder, training=False, mix=None, layout="CHW", decoder="cpu", shard_id=0, num_shards=1):
-    """Pictures as floats, and one share for each class."""
+    """Returns images as floats, and one share for each class."""
     files, labels = fn.readers.file(
         file_root=folder, random_shuffle=training, shard_id=shard_id, num_shards=num_shards, name="reader"
     )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set of Hugging Face (Parquet files with encoded pictures) into Flax.
+"""Reads a data set of Hugging Face (Parquet files with encoded images) into Flax.
 
     python examples/hugging_face_flax.py [--parquet PATTERN] [--image COLUMN] [--label COLUMN] [--classes N] [--steps N]
 
-PATTERN names the files that `datasets.Dataset.to_parquet` writes, and that data sets of the Hub are kept in, such as
-"imagenet-1k/data/train-*.parquet". Without it the photographs of examples/data are written as such a file, and learnt
-by heart: the loss falls. Needs pyarrow, jax, flax and optax.
+PATTERN names files written by `datasets.Dataset.to_parquet`, the format of data sets on the Hub, such as
+"imagenet-1k/data/train-*.parquet". Without it, the photographs of examples/data are written as such a file, and the
+model memorises them: the loss falls. Requires pyarrow, jax, flax and optax.
 """
 
 import argparse
@@ -27,7 +27,7 @@ DATA = Path(__file__).resolve().parent / "data"
 
 
 def write_parquet(path):
-    """The photographs of examples/data, as Hugging Face's datasets keep images: {bytes, path}."""
+    """Returns the photographs of examples/data in the form of Hugging Face's images: {bytes, path}."""
     rows = [
         {"image": {"bytes": picture.read_bytes(), "path": picture.name}, "label": label}
         for label, folder in enumerate(sorted(p for p in DATA.iterdir() if p.is_dir()))

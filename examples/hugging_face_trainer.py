@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainer of Hugging Face's transformers: handwritten digits (see digits.py) by a small ViT.
+"""The Trainer of Hugging Face's transformers: handwritten digits (see digits.py) with a small ViT.
 
     python examples/hugging_face_trainer.py [--epochs N]
 
-The Trainer asks for its loaders by two methods; they are given iterators of penstock, whose batches have the names that
-the model's arguments have. With several processes (torchrun) each reads its own shard.
+The Trainer gets its loaders from two methods; here they return iterators of penstock, whose batches have the names of
+the model's arguments. With several processes (torchrun), each reads its own shard.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from penstock.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
 
 
 class Loader:
-    """What the Trainer takes for a DataLoader: dictionaries of tensors, a length, and that of the data set."""
+    """Replaces a DataLoader for the Trainer: dictionaries of tensors, a length, and that of the data set."""
 
     def __init__(self, pipe, policy):
         self.batches = DALIGenericIterator(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training as on ImageNet, from shards: TFRecord files or WebDataset's tar archives, random crops, a classifier in
+"""Training as on ImageNet, from shards: TFRecord files or WebDataset tar archives, random crops, a classifier in
 PyTorch.
 
     python examples/imagenet_shards.py [--format tfrecord|webdataset] [--shards FILE...] [--classes N] [--epochs N]
 
-Without --shards it writes some, of the photographs in examples/data, and learns these by heart: the loss falls. Shards
-of one's own have the features "image/encoded" and "image/class/label" (which counts from 1, as TensorFlow's scripts for
-ImageNet write it), or the members .jpg and .cls (a number as text, as WebDataset's have it).
+Without --shards, it writes shards of the photographs in examples/data, and the model memorises them: the loss falls.
+Your own shards need the features "image/encoded" and "image/class/label" (which counts from 1, as in TensorFlow's
+scripts for ImageNet), or the members .jpg and .cls (a number as text, as in WebDataset).
 """
 
 import argparse
@@ -32,14 +32,14 @@ MEAN, STD = [0.485 * 255, 0.456 * 255, 0.406 * 255], [0.229 * 255, 0.224 * 255, 
 
 
 def photographs():
-    """The encoded photographs of examples/data and their classes."""
+    """Returns the encoded photographs of examples/data and their classes."""
     for label, folder in enumerate(sorted(p for p in DATA.iterdir() if p.is_dir())):
         for path in sorted(folder.glob("*.jpg")):
             yield path.read_bytes(), label
 
 
 def field(number, data):
-    """A field of a protobuf message: bytes, or a number."""
+    """Encodes a field of a protobuf message: bytes, or a number."""
 
     def varint(n):
         return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
@@ -89,7 +89,7 @@ def write_webdataset(path, samples):
 
 
 def write_shards(folder, kind):
-    """Two shards with every other photograph."""
+    """Writes two shards with every other photograph."""
     samples = list(photographs())
     write, extension = {"tfrecord": (write_tfrecord, "tfrecord"), "webdataset": (write_webdataset, "tar")}[kind]
     paths = [Path(folder) / f"train-{k}.{extension}" for k in (0, 1)]
@@ -118,7 +118,7 @@ def from_webdataset(paths, **reader):
 
 
 def number(text, digits=4):
-    """Digits as text, at most so many: the number."""
+    """Converts digits as text, up to a maximum length, to the number."""
     text = fn.cast(fn.pad(text, shape=[digits]), dtype=types.INT64)
     value = 0
     for k in range(digits):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speech training from a NeMo manifest: the input pipeline of Jasper and RNN-T (recordings to augmented log-mel
-features in padded batches of similar length), and a small network that learns to tell keywords apart.
+features in padded batches of similar length), and a small network that learns to recognise keywords.
 
     python examples/keywords.py [--epochs N] [--threads N] [--manifest FILE.json]
 
-Without a manifest, it makes recordings of its own: "words" of three tones each, of different speed, length and
-loudness, in noise. A manifest has lines such as {"audio_filepath": "a.wav", "duration": 1.2, "text": "yes"}; each text
-is a class. Needs PyTorch.
+Without a manifest, it creates recordings: "words" of three tones each, of different speed, length and loudness, in
+noise. A manifest has lines such as {"audio_filepath": "a.wav", "duration": 1.2, "text": "yes"}; each text is a class.
+Requires PyTorch.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WORDS = {"up": (300, 500, 800), "down": (800, 500, 300), "stay": (500, 500, 500)
 
 
 def make_recordings(folder, per_word=32):
-    """WAV files of the words, and their manifest."""
+    """Writes WAV files of the words, and their manifest."""
     rng, lines = np.random.default_rng(0), []
     for word, tones in WORDS.items():
         for i in range(per_word):
@@ -45,7 +45,7 @@ def make_recordings(folder, per_word=32):
 
 @pipeline_def
 def features(manifest):
-    """Augmented log-mel features (80, time) of 25 ms windows every 10 ms, and the text of each recording."""
+    """Returns augmented log-mel features (80, time) of 25 ms windows every 10 ms, and the text of each recording."""
     sound, text = fn.readers.nemo_asr(
         manifest_filepaths=[str(manifest)],
         sample_rate=float(RATE),
@@ -65,7 +65,7 @@ def features(manifest):
 
 
 class Network(torch.nn.Module):
-    """Convolutions along time, and the mean over those frames that are no padding."""
+    """Convolutions along time, and the mean over the frames that are not padding."""
 
     def __init__(self, n_classes):
         super().__init__()
@@ -87,7 +87,7 @@ class Network(torch.nn.Module):
 
 
 def train(manifest, epochs, threads):
-    """The mean loss of each epoch."""
+    """Returns the mean loss of each epoch."""
     torch.manual_seed(0)
     classes = sorted({json.loads(line)["text"] for line in Path(manifest).read_text().splitlines()})
     loader = DALIRaggedIterator(

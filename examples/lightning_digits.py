@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lightning: handwritten digits (see digits.py) by a LightningModule and a LightningDataModule.
+"""Lightning: handwritten digits (see digits.py) with a LightningModule and a LightningDataModule.
 
     python examples/lightning_digits.py [--epochs N] [--devices N] [--gpu]
 
-Pipelines are made when the trainer has started its processes, so that each reads its own shard.
+Pipelines are created after the trainer has started its processes, so that each reads its own shard.
 """
 
 import argparse

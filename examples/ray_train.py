@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training with Ray Train: each rank reads its own shard, and a run goes on where another one stopped.
+"""Training with Ray Train: each rank reads its own shard, and a run continues where another one stopped.
 
     python examples/ray_train.py FOLDER [--storage FOLDER] [--epochs N] [--stop-at STEP]
 
-FOLDER has one folder of JPEG files for each class. A checkpoint holds the model, the optimizer, and where the pipeline
-of each rank was, also in the middle of an epoch. A run with the same --storage goes on from the last one; --stop-at
-ends it early, as a machine that is taken away would. Needs Ray and PyTorch: pip install 'ray[train]' torch
+FOLDER has one folder of JPEG files for each class. A checkpoint contains the model, the optimizer, and the position of
+each rank's pipeline, even in the middle of an epoch. A run with the same --storage continues from the last one;
+--stop-at ends it early, as if the machine was taken away. Requires Ray and PyTorch: pip install 'ray[train]' torch
 """
 
 import argparse
@@ -84,7 +84,7 @@ def work(config):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--storage", default="ray_train_runs", help="where checkpoints are; all machines see it")
+    parser.add_argument("--storage", default="ray_train_runs", help="folder of checkpoints, accessible by all machines")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--stop-at", type=int, default=0, help="the step after which to end")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ResNet in PyTorch, from files to accuracy, on one process or data-parallel on several.
+"""A ResNet in PyTorch, from files to accuracy, in one process or data-parallel in several.
 
     python examples/resnet_ddp.py [--mix mixup|cutmix] [--epochs N] [--model resnet50] [--gpu]
     torchrun --nproc-per-node=2 examples/resnet_ddp.py
 
-It learns handwritten digits (see digits.py; needs scikit-learn and Pillow) with a small ResNet, or with one of
-torchvision's by its name. Each process reads its own shard. The last line says what the pipelines cost the training.
+It learns handwritten digits (see digits.py; requires scikit-learn and Pillow) with a small ResNet, or with a
+torchvision model given by name. Each process reads its own shard. The last line states how long the training waited for
+data.
 """
 
 import argparse
@@ -107,7 +108,7 @@ def train(args, rank, world):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="a folder with train/ and val/; without it the digits are written")
+    parser.add_argument("--data", help="a folder with train/ and val/; by default the digits are written and used")
     parser.add_argument("--mix", choices=["mixup", "cutmix"])
     parser.add_argument("--model", default="small")
     parser.add_argument("--epochs", type=int, default=4)

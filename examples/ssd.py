@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training data for a detector (SSD): photographs and the boxes of what is in them, cropped, mirrored and coloured
+"""Training data for a detector (SSD): photographs and the boxes of their objects, cropped, flipped and coloured
 together, and the boxes as targets of 8732 anchors.
 
     python examples/ssd.py [--batches N] [--threads N] [--out FILE.png]
 
-Prints how many anchors found a box, and writes a sheet: each row a photograph with its boxes as training sees them. The
-sources are a Python function that gives encoded photographs, boxes and labels; replace it by yours.
+Prints the number of anchors that match a box, and writes a sheet: each row has a photograph with its boxes as used for
+training. The source is a Python function that returns encoded photographs, boxes and labels; replace it by your own.
 """
 
 import argparse
@@ -34,7 +34,7 @@ OBJECTS = {
 
 
 def photographs(sample):
-    """An encoded photograph, its boxes and their labels."""
+    """Returns an encoded photograph, its boxes and their labels."""
     name, objects = list(OBJECTS.items())[sample.idx_in_epoch % len(OBJECTS)]
     boxes = np.array([box for _, *box in objects], np.float32)
     return np.fromfile(HERE / "data" / name, np.uint8), boxes, np.array([label for label, *_ in objects], np.int32)
@@ -46,8 +46,9 @@ def ssd_anchors(
     ratios=((2,), (2, 3), (2, 3), (2, 3), (2,), (2,)),
     side=300,
 ):
-    """The default boxes of SSD300 (Liu et al., 2016, section 2.2), (8732, 4) as left, top, right, bottom in [0, 1]: per
-    cell of six grids one of the grid's scale, one between it and the next, and both orientations of each ratio."""
+    """Returns the default boxes of SSD300 (Liu et al., 2016, section 2.2), (8732, 4) as left, top, right, bottom in [0,
+    1]: for each cell of six grids one of the grid's scale, one between it and the next, and both orientations of each
+    ratio."""
     anchors = []
     for n, scale, next_scale, wide in zip(sizes, scales, scales[1:], ratios):
         extents = [(scale, scale), (np.sqrt(scale * next_scale),) * 2]
@@ -67,7 +68,7 @@ def training(source=photographs, anchors=None, side=SIDE_PX, colours=True, decod
 
 
 def augmented(encoded, boxes, labels, anchors=None, side=SIDE_PX, colours=True, decoder="cpu"):
-    """Images (float, CHW), the boxes and labels in them, and the targets of the anchors: offsets and labels."""
+    """Returns images (float, CHW), their boxes and labels, and the targets of the anchors: offsets and labels."""
     begin, size, boxes, labels = fn.random_bbox_crop(
         boxes,
         labels,
@@ -112,7 +113,7 @@ def augmented(encoded, boxes, labels, anchors=None, side=SIDE_PX, colours=True, 
 
 
 def picture(image, boxes):
-    """A normalised image as uint8 (HWC), with frames around the boxes."""
+    """Converts a normalised image to uint8 (HWC), with frames around the boxes."""
     x = np.clip(np.rint(np.asarray(image).transpose(1, 2, 0) * STD + MEAN), 0, 255).astype(np.uint8)
     for left, top, right, bottom in np.rint(np.asarray(boxes) * (len(x) - 1)).astype(int):
         for d in (0, 1):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A detector (SSD) from COCO's annotations to its losses, in PyTorch.
+"""A detector (SSD) in PyTorch, from COCO annotations to its losses.
 
     python examples/ssd_coco.py [--images FOLDER --annotations FILE.json --classes N] [--steps N] [--threads N]
 
-Without arguments it writes annotations of three of the photographs in examples/data in COCO's format, and learns these
-by heart: both losses fall. The pipeline behind the reader, and the anchors, are those of examples/ssd.py.
+Without arguments, it writes annotations of three of the photographs in examples/data in COCO's format, and the model
+memorises them: both losses fall. The pipeline after the reader, and the anchors, are those of examples/ssd.py.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from penstock.plugin.pytorch import DALIGenericIterator
 
 
 def write_annotations(path):
-    """The objects of examples/ssd.py as COCO has them: pixels, left, top, width and height."""
+    """Returns the objects of examples/ssd.py in COCO's form: pixels, left, top, width and height."""
     images, annotations = [], []
     sizes = read_sizes(list(OBJECTS))
     for i, (name, objects) in enumerate(OBJECTS.items()):
@@ -36,7 +36,7 @@ def write_annotations(path):
 
 
 def read_sizes(names):
-    """(height, width) of photographs."""
+    """Returns (height, width) of photographs."""
 
     @pipeline_def(batch_size=len(names), num_threads=1, device_id=None)
     def sizes():
@@ -48,7 +48,7 @@ def read_sizes(names):
 
 @pipeline_def(seed=42)
 def training(images, annotations, decoder="cpu"):
-    """Pictures, and for each of the 8732 anchors the offsets of its box and its class."""
+    """Returns images, and for each of the 8732 anchors the offsets of its box and its class."""
     encoded, boxes, labels = fn.readers.coco(
         file_root=images,
         annotations_file=annotations,
@@ -86,8 +86,8 @@ class Detector(torch.nn.Module):
 
 
 def losses(offsets, scores, wanted_offsets, wanted_classes):
-    """Of the boxes of anchors that have an object, and of the classes of these and of three times as many others, the
-    hardest ones (Liu et al., 2016, section 2.2)."""
+    """Computes the loss of the boxes of anchors that have an object, and of the classes of these and of three times as
+    many others, the hardest ones (Liu et al., 2016, section 2.2)."""
     has_object = wanted_classes > 0
     n = has_object.sum(1).clamp(min=1)
     box = F.smooth_l1_loss(offsets, wanted_offsets, reduction="none").sum(2).mul(has_object).sum(1)

@@ -3,10 +3,10 @@
 
     python examples/super_resolution.py [--videos FOLDER] [--epochs N] [--batch N] [--threads N]
 
-The pipeline decodes sequences of three frames, crops them at random and makes the small ones that the network sees; the
-network adds what cubic interpolation lacks (as in Shi et al., Real-Time Single Image and Video Super-Resolution, 2016).
-FOLDER holds videos, or folders of them. Without it, videos of moving shapes are made (which needs PyAV:
-`pip install penstock[video]`). Prints the loss of each epoch, and the peak signal-to-noise ratio beside that of cubic
+The pipeline decodes sequences of three frames, crops them at random and creates the small ones that the network gets;
+the network adds what cubic interpolation lacks (as in Shi et al., Real-Time Single Image and Video Super-Resolution,
+2016). FOLDER has videos, or folders of them. Without it, videos of moving shapes are created (which requires PyAV:
+`pip install penstock[video]`). Prints the loss of each epoch, and the peak signal-to-noise ratio next to that of cubic
 interpolation.
 """
 
@@ -28,7 +28,7 @@ ENDINGS = (".mp4", ".mov", ".mkv", ".webm", ".avi")
 
 
 def make_videos(root: Path, videos: int = 6, frames: int = 20) -> None:
-    """Videos of stripes and discs that move."""
+    """Writes videos of stripes and discs that move."""
     import av
 
     rng = np.random.default_rng(0)
@@ -49,7 +49,8 @@ def make_videos(root: Path, videos: int = 6, frames: int = 20) -> None:
 
 @pipeline_def
 def sequences(files):
-    """Frames (FRAMES, 3, SIDE // FACTOR, SIDE // FACTOR) and large ones (FRAMES, 3, SIDE, SIDE), float32, 0 to 1."""
+    """Returns frames (FRAMES, 3, SIDE // FACTOR, SIDE // FACTOR) and large ones (FRAMES, 3, SIDE, SIDE), float32, 0 to
+    1."""
     frames = fn.readers.video(
         name="videos", filenames=files, sequence_length=FRAMES, step=1, random_shuffle=True, initial_fill=64
     )
@@ -80,7 +81,7 @@ class Network(torch.nn.Module):
 
 
 def enlarged(small):
-    """The frame in the middle by cubic interpolation."""
+    """Returns the frame in the middle, enlarged by cubic interpolation."""
     return interpolate(small[:, FRAMES // 2], scale_factor=FACTOR, mode="bicubic")
 
 
@@ -89,7 +90,8 @@ def decibels(error):
 
 
 def train(files, epochs, batch, threads):
-    """The peak signal-to-noise ratios of the last epoch in dB: the network's, and that of cubic interpolation."""
+    """Returns the peak signal-to-noise ratios of the last epoch in dB: the network's, and that of cubic
+    interpolation."""
     torch.manual_seed(0)
     pipe = sequences(files, batch_size=batch, num_threads=threads, seed=1)
     names = ["small", "large"]

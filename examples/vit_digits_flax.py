@@ -3,7 +3,7 @@
 
     python examples/vit_digits_flax.py [--epochs N] [--mix mixup|cutmix] [--gpu]
 
-The pipeline gives jax.Array, on the CPU or the GPU, channels last. The last line says what it costs the training.
+The pipeline returns jax.Array, on the CPU or the GPU, channels last. The last line states how long the training waited.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def train(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="a folder with train/ and val/; without it the digits are written")
+    parser.add_argument("--data", help="a folder with train/ and val/; by default the digits are written and used")
     parser.add_argument("--mix", choices=["mixup", "cutmix"])
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=40)

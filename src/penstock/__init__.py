@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock feeds training: it reads, decodes and augments images, video and audio, and hands the batches to PyTorch,
-JAX, TensorFlow, PaddlePaddle and NumPy.
+"""penstock reads, decodes and augments images, video and audio for training, and returns the batches to PyTorch, JAX,
+TensorFlow, PaddlePaddle and NumPy.
 
 The names are those of NVIDIA DALI: `pipeline_def`, `fn`, `ops`, `types`, `Pipeline`, `plugin`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs take from DALI's native module: containers of batches, lists of operators, knobs of its memory."""
+"""Equivalents of DALI's native module: containers of batches, lists of operators, settings of its memory."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def deprecation_warning(what: str) -> None:
 
 
 def check_cuda_runtime() -> None:
-    """Nothing is checked: what needs CUDA says so itself."""
+    """Does nothing: operations that need CUDA raise an error without it."""
 
 
 def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:
-    """Whether an object is a DLPack capsule, and whether its data is on a GPU. RuntimeError for a capsule whose tensor
-    somebody has taken."""
+    """Returns whether an object is a DLPack capsule, and whether its data is on a GPU. Raises RuntimeError for a
+    capsule whose tensor was already taken."""
     if not is_capsule(ptr):
         return False, False
     if is_spent(ptr):
@@ -47,7 +47,7 @@ def CheckDLPackCapsule(ptr: Any) -> tuple[bool, bool]:
 
 
 def GetCUDADeviceCount() -> int:
-    """How many GPUs there are; 0 without a driver."""
+    """Returns the number of GPUs; 0 without a driver."""
     from .gpu.driver import device_count
 
     try:
@@ -57,7 +57,7 @@ def GetCUDADeviceCount() -> int:
 
 
 def GetCudaVersion() -> int:
-    """The version of CUDA that the driver has, such as 13000; 0 without a driver."""
+    """Returns the CUDA version of the driver, such as 13000; 0 without a driver."""
     from .gpu.driver import driver_version
 
     try:
@@ -68,30 +68,30 @@ def GetCudaVersion() -> int:
 
 
 def IsDriverInitialized() -> bool:
-    """Whether this process has used a GPU."""
+    """Returns whether this process has used a GPU."""
     from .gpu.driver import was_used
 
     return was_used()
 
 
 def RegisteredCPUOps() -> list[str]:
-    """Names of the operators that run on the CPU."""
+    """Returns the names of the operators that run on the CPU."""
     return sorted(cpu_ops())
 
 
 def RegisteredGPUOps() -> list[str]:
-    """Names of the operators that run on the GPU."""
+    """Returns the names of the operators that run on the GPU."""
     return sorted(gpu_ops())
 
 
 def RegisteredMixedOps() -> list[str]:
-    """Names of the operators that take data on the CPU and give it on the GPU."""
+    """Returns the names of the operators that take data on the CPU and return data on the GPU."""
     return sorted(mixed_ops())
 
 
 def ReleaseUnusedMemory() -> None:
-    """Gives the memory that the pools of host and GPUs keep for the next batches back to the system. Pipelines may be
-    running; they take new memory when they need it."""
+    """Returns unused memory in the pools of host and GPUs to the system. Pipelines may be running; they allocate new
+    memory when they need it."""
     from .gpu.driver import was_used
     from .gpu.memory import give_back_all
 
@@ -109,19 +109,17 @@ def _without_effect(name: str, doc: str, result: Any = None) -> Any:
     return function
 
 
-Init = _without_effect("Init", "Nothing has to be initialised.")
-PreallocateDeviceMemory = _without_effect("PreallocateDeviceMemory", "Without effect: memory comes from a pool.")
-PreallocatePinnedMemory = _without_effect("PreallocatePinnedMemory", "Without effect: memory comes from a pool.")
+Init = _without_effect("Init", "Has no effect: no initialisation is needed.")
+PreallocateDeviceMemory = _without_effect("PreallocateDeviceMemory", "Has no effect: memory comes from a pool.")
+PreallocatePinnedMemory = _without_effect("PreallocatePinnedMemory", "Has no effect: memory comes from a pool.")
 RestrictPinnedMemUsage = _without_effect("RestrictPinnedMemUsage", "Without effect.", False)
-SetBufferGrowthFactor = _without_effect("SetBufferGrowthFactor", "Without effect: memory comes from a pool.")
-SetHostBufferGrowthFactor = _without_effect("SetHostBufferGrowthFactor", "Without effect: memory comes from a pool.")
-SetDeviceBufferGrowthFactor = _without_effect(
-    "SetDeviceBufferGrowthFactor", "Without effect: memory comes from a pool."
-)
+SetBufferGrowthFactor = _without_effect("SetBufferGrowthFactor", "Has no effect: memory comes from a pool.")
+SetHostBufferGrowthFactor = _without_effect("SetHostBufferGrowthFactor", "Has no effect: memory comes from a pool.")
+SetDeviceBufferGrowthFactor = _without_effect("SetDeviceBufferGrowthFactor", "Has no effect: memory comes from a pool.")
 SetHostBufferShrinkThreshold = _without_effect(
-    "SetHostBufferShrinkThreshold", "Without effect: memory comes from a pool."
+    "SetHostBufferShrinkThreshold", "Has no effect: memory comes from a pool."
 )
-GetNvjpegVersion = _without_effect("GetNvjpegVersion", "-1, as of DALI, which is not linked with it any more.", -1)
+GetNvjpegVersion = _without_effect("GetNvjpegVersion", "Returns -1, as in DALI, which no longer links to nvJPEG.", -1)
 GetCufftVersion = _without_effect("GetCufftVersion", "-1: not used.", -1)
 GetNppVersion = _without_effect("GetNppVersion", "-1: not used.", -1)
 GetNvimgcodecVersion = _without_effect("GetNvimgcodecVersion", "-1: not used.", -1)

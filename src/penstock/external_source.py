@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`external_source` and `ExternalSource` where programs for DALI import them from, too."""
+"""`external_source` and `ExternalSource` under the path from which programs for DALI also import them."""
 
 from .fn import external_source
 from .ops import ExternalSource

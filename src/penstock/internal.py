@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs take from DALI's module of this name."""
+"""Equivalent of DALI's module of this name."""
 
 from __future__ import annotations
 

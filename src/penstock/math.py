@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mathematical functions of batches (DataNodes) and constants, element by element, while a pipeline is being defined.
+"""Element-wise mathematical functions of batches (DataNodes) and constants, for use in pipeline definitions.
 
-Integers are computed in float32, but for `abs`, `min`, `max`, `clamp` and `pow`, which keep them.
+Integers are computed in float32, except in `abs`, `min`, `max`, `clamp` and `pow`, which return integers.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def max(left: _Operand, right: _Operand) -> DataNode:
 
 
 def clamp(value: _Operand, lo: _Operand, hi: _Operand) -> DataNode:
-    """The nearest value between `lo` and `hi`."""
+    """The value limited to the range from `lo` to `hi`."""
     return _arithmetic("min", _arithmetic("max", value, lo), hi)
 
 
 def pow(base: _Operand, exponent: _Operand) -> DataNode:
-    """`base` to the power of `exponent`; of integers an integer, 0 for a negative exponent."""
+    """`base` to the power of `exponent`; an integer for integers, 0 if the exponent is negative."""
     return _arithmetic("pow", base, exponent)
 
 
@@ -84,7 +84,7 @@ def fpow(base: _Operand, exponent: _Operand) -> DataNode:
 
 
 def atan2(x: _Operand, y: _Operand) -> DataNode:
-    """The angle in radians whose tangent is x / y, with the quadrant that the signs of both say."""
+    """The angle in radians whose tangent is x / y, in the quadrant given by the signs of x and y."""
     return _arithmetic("atan2", x, y)
 
 

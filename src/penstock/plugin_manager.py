@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native plugins: kernels of other packages. Those that were compiled for DALI can't be loaded, as they are linked
-against DALI's own library."""
+"""Native plugins: kernels of other packages. Plugins compiled for DALI can't be loaded, as they are linked against
+DALI's own library."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .core.kernels import add_library
 
 
 def load_library(library_path: str, global_symbols: bool = False) -> None:
-    """Lets operators that are defined afterwards use the kernels in a library, whose sources lie in the folder
-    `kernels` beside it; CONTRIBUTING.md shows how they are written and built. `global_symbols` has no effect.
+    """Loads a library of kernels, which operators defined afterwards can use. The sources of the kernels must be in the
+    folder `kernels` beside it; CONTRIBUTING.md shows how they are written and built. `global_symbols` has no effect.
 
-    Raises RuntimeError if the library can't be loaded. One that was compiled for DALI needs DALI.
+    Raises RuntimeError if the library can't be loaded, for example because it was compiled for DALI.
     """
     sources = os.path.join(os.path.dirname(os.path.abspath(library_path)), "kernels")
     if not os.path.isdir(sources):
@@ -30,6 +30,6 @@ def load_library(library_path: str, global_symbols: bool = False) -> None:
 
 
 def load_directory(plugin_dir_path: str, global_symbols: bool = False) -> None:
-    """Loads what is in a folder of plugins, which must be none: see `load_library`."""
+    """Accepted for compatibility with a folder that has no plugins; see `load_library`."""
     for path in sorted(glob.glob(os.path.join(plugin_dir_path, "*", "libdali_*.so"))):
         load_library(path, global_symbols)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a TFRecord reader is told about the features of an example: their types, shapes, and defaults."""
+"""Descriptions of the features of an example for the TFRecord reader: types, shapes, and defaults."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _feature(shape: Sequence[int] | None, dtype: int, default: Any, is_fixed: bo
 
 
 def FixedLenFeature(shape: Sequence[int], dtype: int, default_value: Any, /) -> Feature:
-    """A feature that has the same shape in each example.
+    """Describes a feature that has the same shape in each example.
 
-    `dtype` is `tfrecord.string` (1), `int64` (0) or `float32` (2), `default_value` a str, int or float accordingly, for
-    examples that lack it.
+    `dtype` is `tfrecord.string` (1), `int64` (0) or `float32` (2). `default_value`, a str, int or float accordingly, is
+    used for examples that lack the feature.
 
     >>> FixedLenFeature([], int64, -1)
     FixedLenFeature([], int64, -1)
@@ -60,8 +60,8 @@ def FixedLenFeature(shape: Sequence[int], dtype: int, default_value: Any, /) -> 
 
 
 def VarLenFeature(*given: Any) -> Feature:
-    """A feature of any length: `VarLenFeature(dtype, default_value)` is one-dimensional,
-    `VarLenFeature(partial_shape, dtype, default_value)` has the extents of `partial_shape` behind the first.
+    """Describes a feature of any length: `VarLenFeature(dtype, default_value)` is one-dimensional;
+    `VarLenFeature(partial_shape, dtype, default_value)` has the extents of `partial_shape` after the first.
 
     >>> VarLenFeature([4], float32, 0.0)
     VarLenFeature([4], float32, 0.0)

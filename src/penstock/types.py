@@ -61,12 +61,12 @@ TensorLayout = str
 
 
 def to_numpy_type(dali_type: DALIDataType) -> type[np.generic]:
-    """The NumPy scalar type of a `DALIDataType`."""
+    """Returns the NumPy scalar type of a `DALIDataType`."""
     return _dtypes.to_numpy(dali_type).type
 
 
 def to_dali_type(framework_type: Any) -> DALIDataType:
-    """The `DALIDataType` of a NumPy type, or of a type of PyTorch (or another framework that prints 'torch.uint8')."""
+    """Returns the `DALIDataType` of a NumPy type, or of a type of PyTorch (or another that prints as 'torch.uint8')."""
     name = str(framework_type)
     if name.startswith("torch."):
         framework_type = {"half": "float16", "float": "float32", "double": "float64"}.get(name[6:], name[6:])
@@ -122,9 +122,9 @@ class _OfEachType(Generic[_Made]):
 
 
 class ScalarConstant(_OfEachType["ScalarConstant"]):
-    """A number with a type, as an operand beside batches: `images * ScalarConstant(3).uint8()`.
+    """A number with a type, as an operand of operations with batches: `images * ScalarConstant(3).uint8()`.
 
-    Its methods `bool`, `int8`, ..., `float64` give the number as that type.
+    Its methods `bool`, `int8`, ..., `float64` return the number as that type.
     """
 
     def __init__(self, value: Any, dtype: Any = None):
@@ -154,7 +154,7 @@ class ScalarConstant(_OfEachType["ScalarConstant"]):
 
 
 class _ScalarNode(_DataNode, _OfEachType["_ScalarNode"]):
-    """What `Constant` makes of one number: a node that also gives it as another type, like `ScalarConstant`."""
+    """Returned by `Constant` for a single number: a node that can be converted to other types, as `ScalarConstant`."""
 
     __slots__ = ("_array",)
 
@@ -225,12 +225,12 @@ def Constant(
     device: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """A value that is the same for every sample.
+    """Returns a value that is the same for every sample.
 
-    `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers become 32-bit ones, as Python's are of
-    64 bits; one that does not fit is a ValueError. A single number of NumPy's keeps its type. With a `dtype`, what is
-    beyond its range becomes its end; to integers, elements of arrays are rounded and single numbers are cut. A number
-    outside of a pipeline's definition is a `ScalarConstant`, for any pipeline.
+    `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers, such as Python's, become 32-bit ones; a
+    number that does not fit raises ValueError. A single NumPy number keeps its type. With a `dtype`, values beyond its
+    range are clamped; for integer types, elements of arrays are rounded and single numbers are truncated. Outside of a
+    pipeline's definition, a number becomes a `ScalarConstant`, for any pipeline.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)
@@ -254,8 +254,8 @@ for _name in ("bool", "float16", "float32", "float64", *(f"{u}int{b}" for u in (
 
 
 def _raw_cuda_stream(stream_obj: Any) -> Any:
-    """The address of a stream of CuPy's, PyTorch's or of `CUDAStream`; anything else as it is. Programs that copy
-    tensors themselves, after the pattern of DALI's plugins, import it."""
+    """Returns the address of a stream of CuPy, PyTorch or `CUDAStream`; anything else unchanged. For programs that copy
+    tensors themselves, as DALI's plugins do."""
     for name in ("cuda_stream", "ptr"):
         if hasattr(stream_obj, name):
             return getattr(stream_obj, name)
@@ -263,7 +263,7 @@ def _raw_cuda_stream(stream_obj: Any) -> Any:
 
 
 def _raw_cuda_stream_ptr(stream_obj: Any) -> Any:
-    """The same as a pointer of `ctypes`, or None."""
+    """Same as a `ctypes` pointer, or None."""
     import ctypes
 
     raw = _raw_cuda_stream(stream_obj)

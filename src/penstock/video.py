@@ -37,7 +37,8 @@ _SITINGS = {1: "left", 2: "centre", 3: "top left"}
 
 
 class Colours(NamedTuple):
-    """What a stream says of its colours; None where it says nothing. Then `Video` takes BT.601 and limited range."""
+    """The colour properties that a stream declares; None if not declared. `Video` then assumes BT.601, limited
+    range."""
 
     format: str  # FFmpeg's name of the pixel format, such as "yuv420p"
     matrix: str | None  # "bt601", "bt709", "bt2020", "fcc", "smpte240m" or "rgb"
@@ -48,17 +49,17 @@ class Colours(NamedTuple):
 def open(path: str | os.PathLike[str], image_type: DALIImageType = DALIImageType.RGB) -> Video:
     """Opens a file (or URL): see `Video`. `image_type` is RGB, or YCbCr for the stream's own colours in 8 bits.
 
-    ValueError if it is no video that can be read, OSError if there is no such file, ImportError without FFmpeg.
+    Raises ValueError if it is not a supported video, OSError if there is no such file, ImportError without FFmpeg.
     """
     return Video(path, image_type)
 
 
 class Video:
-    """The frames of a video, in the order in which they are shown, uint8 of shape (height, width, 3).
+    """The frames of a video, in presentation order, uint8 of shape (height, width, 3).
 
     `video[i]` is a frame, `video[start:stop:step]` and `video[[3, 1, 1]]` are frames (n, height, width, 3). Frames are
-    exact, whatever the frame rate and wherever the key frames are, and are decoded when they are asked for. Iterating
-    is the quickest way to get all. Frames are not turned: `rotation` says by how much a player turns them.
+    exact for any frame rate and position of key frames, and are decoded on request. Iterating is the fastest way to get
+    all frames. Frames are not rotated: `rotation` is the angle by which players rotate them.
 
     >>> import penstock.video
     >>> video = penstock.video.open("examples/clips/clock.mp4")
@@ -108,7 +109,7 @@ class Video:
 
     @property
     def duration(self) -> float:
-        """Seconds from the first frame to the end of the last, which is taken to last as long as others do."""
+        """Seconds from the first frame to the end of the last, which is assumed to last as long as the others."""
         return round(self._n / self.fps, 9) if self.fps else 0.0
 
     @cached_property
@@ -141,8 +142,8 @@ class Video:
         return self._frames(numbers.astype("i8") % self._n)
 
     def played_at(self, seconds: float | Sequence[float] | np.ndarray) -> np.ndarray:
-        """The frame that is shown at a time (height, width, 3), or those shown at several times (n, height, width, 3).
-        ValueError for a time before the first frame or behind the end."""
+        """Returns the frame shown at a time (height, width, 3), or those shown at several times (n, height, width, 3).
+        Raises ValueError for a time before the first frame or after the end."""
         at = np.asarray(seconds, "f8")
         end = float(self.times[0]) + self.duration
         bad = ~((at >= self.times[0]) & ((at < end) | (at <= self.times[-1])))
@@ -152,8 +153,8 @@ class Video:
         return self[np.maximum(np.searchsorted(self.times, at + 1e-6, "right") - 1, 0)]
 
     def played_in(self, start: float, stop: float) -> np.ndarray:
-        """(n, height, width, 3) the frames that are shown in a time: from the one shown at `start` to the last that
-        begins before `stop`."""
+        """Returns the frames (n, height, width, 3) shown in a range of time: from the one shown at `start` to the last
+        that begins before `stop`."""
         if not start <= stop:
             raise ValueError(f"a time from {start:g} to {stop:g} s")
         first = max(int(np.searchsorted(self.times, start + 1e-6, "right")) - 1, 0)
@@ -161,16 +162,16 @@ class Video:
         return self[first : max(end, first)]
 
     def evenly(self, n: int) -> np.ndarray:
-        """(n, height, width, 3) frames at equal distances, from the first to the last; a single one is the first. The
-        same as `uniform_sample` of `fn.experimental.readers.video`."""
+        """Returns `n` frames (n, height, width, 3) at equal distances, from the first to the last; a single one is the
+        first. Same as `uniform_sample` of `fn.experimental.readers.video`."""
         if n < 1:
             raise ValueError(f"evenly takes at least 1 frame; got {n}")
         return self[np.floor(np.linspace(0, self._n - 1, n) + 0.5).astype("i8")]
 
     def random_clips(self, n: int, length: int, stride: int = 1, seed: int | None = None) -> np.ndarray:
-        """(n, length, height, width, 3) clips of `length` frames, `stride` apart, that begin at random places. Those
-        that begin at one place are decoded once. The same `seed` gives the same clips. ValueError if the video is too
-        short for one."""
+        """Returns `n` clips (n, length, height, width, 3) of `length` frames, `stride` apart, at random positions.
+        Clips with the same beginning are decoded once. The same `seed` gives the same clips. Raises ValueError if the
+        video is too short."""
         if min(n, length, stride) < 1:
             raise ValueError(f"n, length and stride take at least 1; got {n}, {length} and {stride}")
         span = (length - 1) * stride + 1
@@ -181,7 +182,7 @@ class Video:
         return self[numbers.ravel()].reshape(n, length, self.height, self.width, 3)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Frame by frame. A thread decodes ahead."""
+        """Iterates over the frames. A thread decodes ahead."""
         handle, error = self._handle, _error()
         stream = library().video_stream_open(handle.value, 0)
         try:
@@ -195,7 +196,7 @@ class Video:
             del handle  # until here the video stays open
 
     def close(self) -> None:
-        """Closes the file. The video can't be used any more."""
+        """Closes the file. The video can't be used afterwards."""
         self._opened = None
 
     def __enter__(self) -> Video:

@@ -53,7 +53,7 @@ def test_it_is_built_installed_and_tested(tmp_path):
 @pytest.mark.parametrize("name", ("My-Effects", "9lives", "a--b", "class", "penstock", "a/b", ""))
 def test_names_that_are_refused(name, tmp_path, capsys):
     assert main(["new-plugin", name, "--folder", str(tmp_path)]) == 1
-    assert "is no name for a package" in capsys.readouterr().err
+    assert "is not a package name" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

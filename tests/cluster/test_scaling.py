@@ -226,7 +226,7 @@ def test_workers_die_while_their_number_changes(files, by_hand):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (dict(min_workers=2), "min_workers=2 is for pipelines with workers: give workers, too"),
+        (dict(min_workers=2), "min_workers=2 requires workers"),
         (dict(workers=2, min_workers=0), "min_workers takes a positive integer, or None; got 0"),
         (dict(workers=2, max_workers=1.5), "max_workers takes a positive integer, or None; got 1.5"),
         (dict(workers="auto", min_workers=3, max_workers=2), "min_workers=3 is more than max_workers=2"),

@@ -99,7 +99,7 @@ def test_arguments_are_read_by_the_cpu():
         (lambda: np.asarray(images().gpu().select(0)), TypeError, r"\.cpu"),
         (lambda: ndd.flip(images().gpu(), device="cpu"), ValueError, "device='cpu' reads from the CPU"),
         (lambda: ndd.decoders.image(ndd.as_tensor(b"ab").gpu()), ValueError, "encoded data is read by the CPU"),
-        (lambda: ndd.as_batch([ndd.as_tensor(X), ndd.as_tensor(X).gpu()]), ValueError, "lie on cpu and gpu:0"),
+        (lambda: ndd.as_batch([ndd.as_tensor(X), ndd.as_tensor(X).gpu()]), ValueError, "are on cpu and gpu:0"),
         (lambda: ndd.as_tensor(X).__cuda_array_interface__, AttributeError, "on the CPU"),
         (lambda: ndd.as_tensor(X).gpu().__array_interface__, AttributeError, "on the GPU"),
         (lambda: ndd.io.file.read(np.frombuffer(b"/x", "u1"), device="gpu"), ValueError, "can't be used"),

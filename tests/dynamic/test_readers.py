@@ -80,7 +80,7 @@ def test_a_reader_is_used_in_one_way(files):
         (lambda f: ndd.readers.File(files=f, device="tpu"), ValueError, "tpu"),
         (lambda f: ndd.readers.File(file_root="/nonexistent").get_metadata(), RuntimeError, "(?s)here.*nonexist"),
         (lambda f: next(ndd.readers.File(files=f, num_shards=99).next_epoch(2)), ValueError, "num_shards=99"),
-        (lambda f: ndd.readers.File(files=f).set_state("x"), ValueError, "'x' is no state"),
+        (lambda f: ndd.readers.File(files=f).set_state("x"), ValueError, "'x' is not a state"),
         (lambda f: ndd.readers.Sequences, AttributeError, "Sequences"),
     ],
 )  # fmt: skip

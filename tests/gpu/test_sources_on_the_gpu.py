@@ -238,7 +238,7 @@ def test_debug_mode_and_branches(stream):
 
 def test_the_plan_tells(stream):
     text = str(by_batches(Array(DENSE, stream)).explain())
-    assert "data that lies on the GPU already is not copied to it" in text
+    assert "data that is already on the GPU is not copied" in text
 
 
 def test_a_checkpoint_goes_on(stream):

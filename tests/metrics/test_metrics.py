@@ -239,4 +239,4 @@ def test_top_of_what_serves_nothing(capsys):
     assert main(["top", "999999999"]) == 1
     assert "there is no process 999999999" in capsys.readouterr().err
     assert main(["top", "http://127.0.0.1:9/metrics"]) == 1
-    assert "gives no metrics" in capsys.readouterr().err
+    assert "returns no metrics" in capsys.readouterr().err

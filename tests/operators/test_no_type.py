@@ -47,5 +47,5 @@ def test_hsv_takes_the_type_of_the_input():
 
 
 def test_no_type_to_convert_to():
-    with pytest.raises(TypeError, match=r"NO_TYPE is no type of numbers.*give one"):
+    with pytest.raises(TypeError, match=r"NO_TYPE is not a numeric type.*give one"):
         outcome("cast", np.zeros((2, 2, 3), "u1"), dtype=types.NO_TYPE)

@@ -195,7 +195,7 @@ def test_a_source_that_can_not_go_back_is_named():
     def pipe():
         return fn.external_source(source=iter([np.zeros((2, 1))] * 9))
 
-    with pytest.warns(UserWarning, match="fn.external_source`[^`]*can't say where it is"):
+    with pytest.warns(UserWarning, match="fn.external_source`[^`]*position of this source can't be saved"):
         pipe().build()
 
 

@@ -112,7 +112,7 @@ def test_recursion():
 def test_without_text():
     scope: dict = {}
     exec("def pipe():\n    return 1\n", scope)
-    with pytest.warns(UserWarning, match="needs the text of the pipeline.*'pipe' can't be found"):
+    with pytest.warns(UserWarning, match="needs the source code of the pipeline.*'pipe' can't be found"):
         made = pipeline_def(scope["pipe"], batch_size=1, enable_conditionals=True)
     assert made().run()[0].as_array().tolist() == [1]
 

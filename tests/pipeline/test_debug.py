@@ -156,7 +156,7 @@ def test_errors_are_raised_at_the_call(files):
 def test_what_is_not_there():
     p = pipeline_def(lambda: fn.random.uniform(), batch_size=2, debug=True)()
     for method in (p.explain, p.stats, p.serialize, p.checkpoint):
-        with pytest.raises(RuntimeError, match="not there in debug mode"):
+        with pytest.raises(RuntimeError, match="not available in debug mode"):
             method()
     with pytest.raises(ValueError, match="can't be saved in debug mode"):
         pipeline_def(lambda: fn.random.uniform(), batch_size=2, debug=True, enable_checkpointing=True)()

@@ -232,7 +232,7 @@ def test_what_the_input_asks_for():
 
 def test_an_input_with_a_source_can_not_be_fed():
     pipe = pipeline_def(lambda: fn.external_source(source=lambda i: rows(i), name="x"), batch_size=2)()
-    with pytest.raises(RuntimeError, match="source of its own"):
+    with pytest.raises(RuntimeError, match="has its own source"):
         pipe.feed_input("x", rows(0))
 
 

@@ -51,7 +51,7 @@ def test_a_pipeline_that_runs_itself(call, place):
         timeout=60,
         check=False,
     )
-    assert "a pipeline can't be run or reset by a function or a source of its own" in done.stdout, done.stderr
+    assert "a pipeline can't be run or reset by its own functions and sources" in done.stdout, done.stderr
 
 
 def test_another_pipeline_may_be_run():

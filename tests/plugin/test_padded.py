@@ -150,7 +150,7 @@ def test_batches_of_similar_length_to_padded_tensors(tmp_path):
     [
         ({"output_types": ["jagged"]}, "output_types takes 'dense'"),
         ({"output_types": ["padded"], "pad_to_multiple_of": 0}, "pad_to_multiple_of takes an integer of at least 1"),
-        ({"output_types": ["padded"], "padding_value": 0.5}, "padding_value=0.5 is no value of the type int32"),
+        ({"output_types": ["padded"], "padding_value": 0.5}, "padding_value=0.5 is not a value of the type int32"),
         ({"output_types": ["padded"], "padding_value": 2**40}, "padding_value"),
         ({"output_types": ["padded"], "padding_value": float("nan")}, "padding_value"),
     ],

@@ -146,7 +146,7 @@ def test_a_function_of_tensorflow_takes_it():
         ({"x": 3}, TypeError, "datasets or Inputs; got int for 'x'"),
         ({"xx": rows(2)}, ValueError, r"no external source 'xx'.*\['x'\].*Did you mean 'x'"),
         ({"x": tf.data.Dataset.zip(rows(2), rows(2))}, TypeError, "single dense tensors"),
-        ({"x": Input(tf.data.Dataset.range(3), batch=True)}, ValueError, "scalars, which are no batches"),
+        ({"x": Input(tf.data.Dataset.range(3), batch=True)}, ValueError, "scalars, which are not batches"),
         ({"x": Input(rows(2), layout="C")}, ValueError, "layout 'C', its external source 'H'"),
     ],
 )

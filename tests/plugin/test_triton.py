@@ -100,7 +100,7 @@ def test_a_pipeline_without_inputs():
 
 def test_a_pipeline_that_nobody_serialised(tmp_path):
     (tmp_path / "model.dali").write_bytes(b"\x08\x04\x12")
-    with pytest.raises(ValueError, match="no pipeline that DALI serialised, or a damaged one"):
+    with pytest.raises(ValueError, match="not a pipeline serialised by DALI, or a damaged one"):
         repository.open_pipeline(tmp_path)
 
 

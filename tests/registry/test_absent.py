@@ -41,12 +41,16 @@ def test_every_operator_is_there_or_listed():
 @pytest.mark.parametrize(
     ("module", "name", "told"),
     [
-        (fn.readers, "papyrus", "fn.readers.papyrus is not there yet: use another"),
-        (ops.readers, "Papyrus", "fn.readers.papyrus is not there yet: use another"),
-        (ops, "PapyrusReader", "fn.readers.papyrus is not there yet: use another"),
-        (fn, "papyrus_reader", "fn.readers.papyrus is not there yet: use another"),
-        (fn.experimental, "scrolls", "fn.experimental.scrolls.one, fn.experimental.scrolls.two are not there yet"),
-        (fn.experimental, "tablets", "fn.experimental.tablets.clay is not there yet"),
+        (fn.readers, "papyrus", "fn.readers.papyrus is not implemented yet: use another"),
+        (ops.readers, "Papyrus", "fn.readers.papyrus is not implemented yet: use another"),
+        (ops, "PapyrusReader", "fn.readers.papyrus is not implemented yet: use another"),
+        (fn, "papyrus_reader", "fn.readers.papyrus is not implemented yet: use another"),
+        (
+            fn.experimental,
+            "scrolls",
+            "fn.experimental.scrolls.one, fn.experimental.scrolls.two are not implemented yet",
+        ),
+        (fn.experimental, "tablets", "fn.experimental.tablets.clay is not implemented yet"),
     ],
 )
 def test_an_error_says_what_to_do_instead(module, name, told, monkeypatch):

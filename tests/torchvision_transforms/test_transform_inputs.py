@@ -292,7 +292,7 @@ WRONG_ARGUMENTS = [
     (lambda: tv.Compose(tv.Pad(1)), TypeError, "Compose takes a list of transforms, got Pad"),
     (lambda: tv.Compose([], batch_size=0), ValueError, "batch_size takes a positive integer, got 0"),
     (lambda: tv.Compose([], num_threads="2"), ValueError, "num_threads takes a positive integer, got '2'"),
-    (lambda: tv.Compose([], sed=3), TypeError, "'sed' is no argument of Compose.* Did you mean 'seed'"),
+    (lambda: tv.Compose([], sed=3), TypeError, "'sed' is not an argument of Compose.* Did you mean 'seed'"),
     (lambda: tv.Pad((1, 2, 3)), TypeError, "padding takes a non-negative integer"),
     (lambda: tv.Pad((-1, 2)), ValueError, "padding takes a non-negative integer"),
     (lambda: tv.Pad((1.5, 2)), TypeError, "padding takes a non-negative integer"),

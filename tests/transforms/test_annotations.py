@@ -101,7 +101,7 @@ def test_masks(v2, tv, name):
             made.append(t(sample(tv, i, places=False)))
         for key, expected in made[1].items():
             assert_same(made[0][key], expected, (key, i))
-    with pytest.raises(TypeError, match="of BoundingBoxes is not there; use torchvision.transforms.v2"):
+    with pytest.raises(TypeError, match="of BoundingBoxes is not supported; use torchvision.transforms.v2"):
         ours(sample(tv, 0)["boxes"])
 
 

@@ -118,7 +118,7 @@ def test_pipelines_by_filters_without_a_type(rule):
                 t = torch.from_numpy(x).permute(2, 0, 1)[None]
                 expected = torch.nn.functional.interpolate(t, size, mode="nearest-exact")[0].permute(1, 2, 0).numpy()
             assert (got == expected).all(), (x.shape, size)
-    with pytest.raises(ValueError, match="is a filter, too: leave out interp_type"):
+    with pytest.raises(ValueError, match="also sets the filter: leave out interp_type"):
         resized(images, (2, 2), rule=rule, interp_type=types.INTERP_LINEAR)
 
 
@@ -149,7 +149,7 @@ def test_errors_of_the_rule():
     x = [np.zeros((4, 4, 3), np.uint8)]
     with pytest.raises(ValueError, match=r"rule takes one of 'dali', 'pillow', 'torch', .*; got 'cv2'"):
         resized(x, (2, 2), rule="cv2")
-    with pytest.raises(ValueError, match="interp_type=.*GAUSSIAN is not there by rule='torch'"):
+    with pytest.raises(ValueError, match="interp_type=.*GAUSSIAN is not supported by rule='torch'"):
         resized(x, (2, 2), rule="torch", interp_type=types.INTERP_GAUSSIAN)
     with pytest.raises(RuntimeError, match=r"volumes \(DHWC\) can't be resized by rule='pillow'"):
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs written for DALI run on penstock.
+"""Runs programs written for DALI on penstock.
 
-After `import penstock.as_dali`, `import nvidia.dali` and all below it give penstock's own modules, the very same
-objects. `python -m penstock.as_dali script.py arguments` and `python -m penstock.as_dali -m module arguments` run a
-program without changing it. Processes that the program starts are covered too. Other packages under `nvidia` are not
-touched.
+After `import penstock.as_dali`, `import nvidia.dali` and its submodules return penstock's own modules.
+`python -m penstock.as_dali script.py arguments` and `python -m penstock.as_dali -m module arguments` run a program
+without changing it. Processes that the program starts are included. Other packages under `nvidia` are not affected.
 
 >>> import penstock.as_dali
 >>> import nvidia.dali.fn as fn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies that the paper on AutoAugment found (https://arxiv.org/abs/1805.09501, appendix): pairs of operation,
+"""The policies found in the AutoAugment paper (https://arxiv.org/abs/1805.09501, appendix): pairs of operation,
 probability, magnitude."""
 
 IMAGE_NET = """

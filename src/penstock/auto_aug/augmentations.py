@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The augmentations of AutoAugment, RandAugment and TrivialAugment, for uint8 images (HWC) and sequences (FHWC).
 
-They are made by `@augmentation`: called with a batch, `magnitude_bin` and `num_magnitude_bins`. Other settings by
-`shear_x.augmentation(mag_range=(0, 0.5))`. `fill_value` stands outside of the image (None: the border is repeated),
-`interp_type` is `types.INTERP_LINEAR` (None, the default) or `types.INTERP_NN`. Called by itself, each is one operator;
-in `auto_augment`, `rand_augment`, `trivial_augment` and `select` one operator does all of them.
+They are created by `@augmentation` and called with a batch, `magnitude_bin` and `num_magnitude_bins`. Change other
+settings with `shear_x.augmentation(mag_range=(0, 0.5))`. `fill_value` is the value outside the image (None: the border
+is repeated), `interp_type` is `types.INTERP_LINEAR` (None, the default) or `types.INTERP_NN`. Each augmentation is one
+operator; in `auto_augment`, `rand_augment`, `trivial_augment` and `select`, one operator does all of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _warp(
 def shear_x(
     data: DataNode, shear: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
-    """Moves each row to the right by `shear` (x, y) times its distance from the upper border."""
+    """Shears each row to the right by `shear` (x, y) times its distance from the upper border."""
     return _warp("shear", data, shear, fill_value, interp_type)
 
 
@@ -51,7 +51,7 @@ def shear_x(
 def shear_y(
     data: DataNode, shear: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
-    """Moves each column down by `shear` (x, y) times its distance from the left border."""
+    """Shears each column down by `shear` (x, y) times its distance from the left border."""
     return _warp("shear", data, shear, fill_value, interp_type)
 
 
@@ -60,7 +60,7 @@ def shear_y(
 def translate_x(
     data: DataNode, rel_offset: Any, shape: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
-    """Moves to the right by `rel_offset` (x, y) times the width in `shape` (height, width)."""
+    """Translates to the right by `rel_offset` (x, y) times the width in `shape` (height, width)."""
     return _warp("translate_relative", data, rel_offset, fill_value, interp_type, shape=shape)
 
 
@@ -69,7 +69,7 @@ def translate_x(
 def translate_x_no_shape(
     data: DataNode, offset: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
-    """Moves to the right by `offset` (x, y) pixels."""
+    """Translates to the right by `offset` (x, y) pixels."""
     return _warp("translate", data, offset, fill_value, interp_type)
 
 
@@ -78,7 +78,7 @@ def translate_x_no_shape(
 def translate_y(
     data: DataNode, rel_offset: Any, shape: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
-    """Moves down by `rel_offset` (x, y) times the height in `shape` (height, width)."""
+    """Translates down by `rel_offset` (x, y) times the height in `shape` (height, width)."""
     return _warp("translate_relative", data, rel_offset, fill_value, interp_type, shape=shape)
 
 
@@ -87,7 +87,7 @@ def translate_y(
 def translate_y_no_shape(
     data: DataNode, offset: Any, fill_value: int | None = 128, interp_type: DALIInterpType | None = None
 ) -> DataNode:
-    """Moves down by `offset` (x, y) pixels."""
+    """Translates down by `offset` (x, y) pixels."""
     return _warp("translate", data, offset, fill_value, interp_type)
 
 
@@ -100,8 +100,8 @@ def rotate(
     interp_type: DALIInterpType | None = None,
     rotate_keep_size: bool = True,
 ) -> DataNode:
-    """Turns counter-clockwise by `angle` degrees around the centre; without `rotate_keep_size` the image grows so that
-    nothing is cut off."""
+    """Rotates counter-clockwise by `angle` degrees around the centre; without `rotate_keep_size`, the image is enlarged
+    so that nothing is cut off."""
     if rotate_keep_size:
         return _warp("rotate", data, angle, fill_value, interp_type)
     return fn.rotate(data, angle=angle, fill_value=fill_value, interp_type=interp_type, keep_size=False)
@@ -150,7 +150,7 @@ def sharpness_kernel_shifted(magnitude: Any) -> np.ndarray:
 @augmentation(mag_range=(0, 0.9), randomly_negate=True, mag_to_param=sharpness_kernel, param_device="auto")
 @step("sharpness")
 def sharpness(data: DataNode, kernel: Any) -> DataNode:
-    """Filters with `kernel` (3, 3), as a correlation; the border reflects, without its outermost pixel."""
+    """Filters with `kernel` (3, 3), as a correlation; the border is mirrored without its outermost pixel."""
     return _native.apply("sharpness", data, kernel)
 
 
@@ -170,7 +170,7 @@ def posterize(data: DataNode, mask: Any) -> DataNode:
 @augmentation(mag_range=(256, 0), param_device="auto")
 @step("solarize")
 def solarize(data: DataNode, threshold: Any) -> DataNode:
-    """Inverts values from `threshold` on."""
+    """Inverts values of at least `threshold`."""
     return _native.apply("solarize", data, threshold)
 
 
@@ -191,14 +191,14 @@ def solarize_add(data: DataNode, shift: Any) -> DataNode:
 @augmentation
 @step("invert")
 def invert(data: DataNode, _: Any) -> DataNode:
-    """255 minus each value."""
+    """Inverts the image: 255 minus each value."""
     return _native.apply("invert", data, None)
 
 
 @augmentation
 @step("equalize")
 def equalize(data: DataNode, _: Any) -> DataNode:
-    """Spreads the histogram of each channel, by OpenCV's formula."""
+    """Equalises the histogram of each channel, by OpenCV's formula."""
     return _native.apply("equalize", data, None)
 
 
@@ -212,5 +212,5 @@ def auto_contrast(data: DataNode, _: Any) -> DataNode:
 @augmentation
 @step("identity")
 def identity(data: DataNode, _: Any) -> DataNode:
-    """The same image."""
+    """Returns the image unchanged."""
     return data

@@ -33,16 +33,16 @@ def auto_augment(
     max_translate_rel: float | Sequence[float] | None = None,
     seed: int | None = None,
 ) -> DataNode:
-    """AutoAugment with one of the policies of the paper.
+    """Applies AutoAugment with one of the policies of the paper.
 
     * `data`: uint8 images (HWC) or sequences (FHWC), on the CPU or the GPU.
     * `policy_name`: "image_net", "reduced_image_net", "svhn" or "reduced_cifar10".
-    * `shape`: height and width of the images. With it, translations go up to `max_translate_rel` (1.0 by default) of
-      them, else up to `max_translate_abs` pixels (250). Both take one number, or one for the height and one for the
-      width. "reduced_image_net" has no translations and takes none of the three.
-    * `fill_value`: what lies outside of an image; None repeats the border.
+    * `shape`: height and width of the images. If given, the maximum translation is `max_translate_rel` (by default 1.0)
+      times the shape, otherwise `max_translate_abs` pixels (250). Both take one number, or one for the height and one
+      for the width. "reduced_image_net" has no translations and accepts none of the three.
+    * `fill_value`: value outside the image; None repeats the border.
     * `interp_type`: `types.INTERP_LINEAR` (the default) or `types.INTERP_NN`.
-    * `seed`: of what is drawn; by default it follows from the pipeline's.
+    * `seed`: seed of the random choices. By default derived from the pipeline's.
 
     >>> from penstock import pipeline_def, types
     >>> from penstock.auto_aug import auto_augment
@@ -87,14 +87,14 @@ def auto_augment_image_net(
     max_translate_rel: float | Sequence[float] | None = None,
     seed: int | None = None,
 ) -> DataNode:
-    """`auto_augment` with the policy "image_net"."""
+    """Applies `auto_augment` with the policy "image_net"."""
     return auto_augment(data, "image_net", shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
 
 
 def apply_auto_augment(policy: Policy, data: DataNode, seed: int | None = None, **kwargs: Any) -> DataNode:
-    """AutoAugment with a policy of one's own; see `auto_augment`.
+    """Applies AutoAugment with a user-defined policy; see `auto_augment`.
 
-    `kwargs` are passed on to those augmentations that take them: `shape`, `fill_value` and `interp_type`, say.
+    `kwargs`, such as `shape`, `fill_value` and `interp_type`, are passed to the augmentations that accept them.
     """
     who, suite = "apply_auto_augment", "get_image_net_policy"
     policies, bins = policy.sub_policies, policy.num_magnitude_bins
@@ -191,9 +191,9 @@ def get_image_net_policy(
     max_translate_abs: int | Sequence[int] | None = None,
     max_translate_rel: float | Sequence[float] | None = None,
 ) -> Policy:
-    """The policy that was found for ImageNet, for `apply_auto_augment`.
+    """Returns the policy found for ImageNet, for `apply_auto_augment`.
 
-    With `use_shape` translations are relative to the shape, up to `max_translate_rel` (1.0), else up to
+    With `use_shape`, translations are relative to the shape, up to `max_translate_rel` (1.0), otherwise up to
     `max_translate_abs` pixels (250).
     """
     return _policy("ImageNetPolicy", _policies.IMAGE_NET, use_shape, max_translate_abs, max_translate_rel)
@@ -204,7 +204,7 @@ def get_reduced_cifar10_policy(
     max_translate_abs: int | Sequence[int] | None = None,
     max_translate_rel: float | Sequence[float] | None = None,
 ) -> Policy:
-    """The policy that was found for reduced CIFAR-10; arguments as of `get_image_net_policy`."""
+    """Returns the policy found for reduced CIFAR-10; arguments as in `get_image_net_policy`."""
     return _policy("ReducedCifar10Policy", _policies.REDUCED_CIFAR10, use_shape, max_translate_abs, max_translate_rel)
 
 
@@ -213,10 +213,10 @@ def get_svhn_policy(
     max_translate_abs: int | Sequence[int] | None = None,
     max_translate_rel: float | Sequence[float] | None = None,
 ) -> Policy:
-    """The policy that was found for SVHN; arguments as of `get_image_net_policy`."""
+    """Returns the policy found for SVHN; arguments as in `get_image_net_policy`."""
     return _policy("SvhnPolicy", _policies.SVHN, use_shape, max_translate_abs, max_translate_rel)
 
 
 def get_reduced_image_net_policy() -> Policy:
-    """The policy that was found for reduced ImageNet, which has no translations."""
+    """Returns the policy found for reduced ImageNet, which has no translations."""
     return _policy("ReducedImageNetPolicy", _policies.REDUCED_IMAGE_NET, False, None, None)

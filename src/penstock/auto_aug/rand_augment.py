@@ -34,19 +34,19 @@ def rand_augment(
     monotonic_mag: bool = True,
     excluded: list[str] | None = None,
 ) -> DataNode:
-    """RandAugment: `n` augmentations, drawn for each sample, one after the other, all of strength `m`.
+    """Applies RandAugment: `n` augmentations, drawn for each sample, one after the other, all of strength `m`.
 
     * `data`: uint8 images (HWC) or sequences (FHWC), on the CPU or the GPU.
     * `m`: a magnitude bin, 0 to `num_magnitude_bins` - 1.
-    * `shape`: height and width of the images. With it, translations go up to `max_translate_rel` (100 / 224 by default)
-      of them, else up to `max_translate_abs` pixels (100). Both take one number, or one for the height and one for the
-      width.
-    * `fill_value`: what lies outside of an image; None repeats the border.
+    * `shape`: height and width of the images. If given, the maximum translation is `max_translate_rel` (by default 100
+      / 224) times the shape, otherwise `max_translate_abs` pixels (100). Both take one number, or one for the height
+      and one for the width.
+    * `fill_value`: value outside the image; None repeats the border.
     * `interp_type`: `types.INTERP_LINEAR` (the default) or `types.INTERP_NN`.
-    * `seed`: of what is drawn; by default it follows from the pipeline's.
-    * `monotonic_mag`: whether all augmentations get stronger with the bin. If not, ranges are those of AutoAugment:
-      posterize and solarize get weaker, brightness, contrast, color and sharpness are weakest in the middle.
-    * `excluded`: names of augmentations that are left out.
+    * `seed`: seed of the random choices. By default derived from the pipeline's.
+    * `monotonic_mag`: whether all augmentations get stronger with the bin. If False, ranges are those of AutoAugment:
+      posterize and solarize get weaker; brightness, contrast, color and sharpness are weakest in the middle.
+    * `excluded`: names of augmentations that are not used.
 
     >>> from penstock import pipeline_def, types
     >>> from penstock.auto_aug import rand_augment
@@ -73,9 +73,9 @@ def apply_rand_augment(
     seed: int | None = None,
     **kwargs: Any,
 ) -> DataNode:
-    """RandAugment with a list of augmentations of one's own; see `rand_augment`.
+    """Applies RandAugment with a user-defined list of augmentations; see `rand_augment`.
 
-    `kwargs` are passed on to those augmentations that take them: `shape`, `fill_value` and `interp_type`, say.
+    `kwargs`, such as `shape`, `fill_value` and `interp_type`, are passed to the augmentations that accept them.
     """
     who = "apply_rand_augment"
     if not isinstance(n, int) or n < 0:
@@ -110,9 +110,9 @@ def get_rand_augment_suite(
     max_translate_abs: int | Sequence[int] | None = None,
     max_translate_rel: float | Sequence[float] | None = None,
 ) -> list[_Augmentation]:
-    """The augmentations of RandAugment, whose strength grows with the bin.
+    """Returns the augmentations of RandAugment, whose strength grows with the bin.
 
-    With `use_shape` translations are relative to the shape, up to `max_translate_rel` (100 / 224), else up to
+    With `use_shape`, translations are relative to the shape, up to `max_translate_rel` (100 / 224), otherwise up to
     `max_translate_abs` pixels (100).
     """
     return [
@@ -137,8 +137,8 @@ def get_rand_augment_non_monotonic_suite(
     max_translate_abs: int | Sequence[int] | None = None,
     max_translate_rel: float | Sequence[float] | None = None,
 ) -> list[_Augmentation]:
-    """As `get_rand_augment_suite`, with the ranges of AutoAugment for colours, posterize and solarize, whose strength
-    does not grow with the bin."""
+    """Same as `get_rand_augment_suite`, with the ranges of AutoAugment for colours, posterize and solarize, whose
+    strength does not grow with the bin."""
     return [
         *get_translations(use_shape, 100, 100 / 224, max_translate_abs, max_translate_rel),
         a.shear_x.augmentation((0, 0.3), True),

@@ -30,16 +30,16 @@ def trivial_augment_wide(
     seed: int | None = None,
     excluded: list[str] | None = None,
 ) -> DataNode:
-    """TrivialAugment Wide: one augmentation of one of `num_magnitude_bins` strengths, both drawn for each sample.
+    """Applies TrivialAugment Wide: one augmentation of one of `num_magnitude_bins` strengths, drawn for each sample.
 
     * `data`: uint8 images (HWC) or sequences (FHWC), on the CPU or the GPU.
-    * `shape`: height and width of the images. With it, translations go up to `max_translate_rel` (1.0 by default) of
-      them, else up to `max_translate_abs` pixels (32). Both take one number, or one for the height and one for the
-      width.
-    * `fill_value`: what lies outside of an image; None repeats the border.
+    * `shape`: height and width of the images. If given, the maximum translation is `max_translate_rel` (by default 1.0)
+      times the shape, otherwise `max_translate_abs` pixels (32). Both take one number, or one for the height and one
+      for the width.
+    * `fill_value`: value outside the image; None repeats the border.
     * `interp_type`: `types.INTERP_LINEAR` (the default) or `types.INTERP_NN`.
-    * `seed`: of what is drawn; by default it follows from the pipeline's.
-    * `excluded`: names of augmentations that are left out.
+    * `seed`: seed of the random choices. By default derived from the pipeline's.
+    * `excluded`: names of augmentations that are not used.
 
     >>> from penstock import pipeline_def, types
     >>> from penstock.auto_aug import trivial_augment
@@ -64,9 +64,9 @@ def apply_trivial_augment(
     seed: int | None = None,
     **kwargs: Any,
 ) -> DataNode:
-    """TrivialAugment with a list of augmentations of one's own; see `trivial_augment_wide`.
+    """Applies TrivialAugment with a user-defined list of augmentations; see `trivial_augment_wide`.
 
-    `kwargs` are passed on to those augmentations that take them: `shape`, `fill_value` and `interp_type`, say.
+    `kwargs`, such as `shape`, `fill_value` and `interp_type`, are passed to the augmentations that accept them.
     """
     who = "apply_trivial_augment"
     if not isinstance(num_magnitude_bins, int) or num_magnitude_bins < 1:
@@ -92,9 +92,9 @@ def get_trivial_augment_wide_suite(
     max_translate_abs: int | Sequence[int] | None = None,
     max_translate_rel: float | Sequence[float] | None = None,
 ) -> list[_Augmentation]:
-    """The 14 augmentations of TrivialAugment's wide space.
+    """Returns the 14 augmentations of TrivialAugment's wide space.
 
-    With `use_shape` translations are relative to the shape, up to `max_translate_rel` (1.0), else up to
+    With `use_shape`, translations are relative to the shape, up to `max_translate_rel` (1.0), otherwise up to
     `max_translate_abs` pixels (32).
     """
     return [

@@ -23,39 +23,43 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="penstock",
-        description="Feeds training with images. The library itself is used from Python.",
+        description="Tools for penstock, which is used from Python.",
     )
-    parser.add_argument("--version", action="store_true", help="the versions of penstock and its codecs")
+    parser.add_argument("--version", action="store_true", help="print the versions of penstock and its codecs")
     commands = parser.add_subparsers(dest="command", metavar="command")
     doctor = commands.add_parser(
-        "doctor", help="what this machine offers: CPU, GPU, codecs, libraries; what is missing; what follows"
+        "doctor", help="report what this machine supports (CPU, GPU, codecs, libraries) and what is missing"
     )
-    doctor.add_argument("url", nargs="?", help="a bucket, folder or object: whether it can be reached, and how fast")
-    doctor.add_argument("--json", action="store_true", help="for programs: an object with version, parts and advice")
-    ls = commands.add_parser("ls", help="what a folder of a bucket has: s3://, gs://, az://; or one object")
+    doctor.add_argument(
+        "url", nargs="?", help="also test whether this bucket, folder or object is reachable, and how fast"
+    )
+    doctor.add_argument("--json", action="store_true", help="print a JSON object with version, parts and advice")
+    ls = commands.add_parser("ls", help="list a folder of a bucket (s3://, gs://, az://), or one object")
     ls.add_argument("url")
-    ls.add_argument("-r", "--recursive", action="store_true", help="all objects below it")
-    cp = commands.add_parser("cp", help="copies by URL or path; all that is below the source if it ends with a slash")
+    ls.add_argument("-r", "--recursive", action="store_true", help="list all objects below it")
+    cp = commands.add_parser(
+        "cp", help="copy from and to URLs or paths; a whole folder if the source ends with a slash"
+    )
     cp.add_argument("source")
     cp.add_argument("target")
-    ops = commands.add_parser("ops", help="the operators, by family; with a name what one does and its arguments")
+    ops = commands.add_parser("ops", help="list the operators by family, or describe one and its arguments")
     ops.add_argument("name", nargs="?", default="", help="an operator (resize), or part of names")
-    bench = commands.add_parser("bench", help="how fast a pipeline is by itself, and what limits it")
+    bench = commands.add_parser("bench", help="measure how fast a pipeline is by itself, and what limits it")
     bench.add_argument("pipeline", help="MODULE:NAME or FILE.py:NAME of a @pipeline_def function or a Pipeline")
-    bench.add_argument("--batch-size", type=int, help="instead of the definition's")
-    bench.add_argument("--num-threads", type=int, help="instead of the definition's")
-    bench.add_argument("--device-id", type=int, help="the GPU, instead of the definition's; -1: none")
-    bench.add_argument("--seconds", type=float, default=10.0, help="how long to measure (default: %(default)g)")
-    bench.add_argument("--report", help="a page of HTML to write, with pictures, the graph and the last batches")
-    top = commands.add_parser("top", help="speed and shares of time of a running training, from its metrics")
+    bench.add_argument("--batch-size", type=int, help="replaces the definition's")
+    bench.add_argument("--num-threads", type=int, help="replaces the definition's")
+    bench.add_argument("--device-id", type=int, help="the GPU, replaces the definition's; -1: none")
+    bench.add_argument("--seconds", type=float, default=10.0, help="duration of the measurement (default: %(default)g)")
+    bench.add_argument("--report", help="write an HTML report with images, the graph and the last batches to this file")
+    top = commands.add_parser("top", help="show the speed and time shares of a running training, from its metrics")
     top.add_argument("target", metavar="PID|URL", help="a process that called penstock.metrics.serve(), or its URL")
-    top.add_argument("--every", type=float, default=1.0, help="seconds between two tables (default: %(default)g)")
-    top.add_argument("--times", type=int, help="how many tables; without it until Ctrl-C")
+    top.add_argument("--every", type=float, default=1.0, help="seconds between updates (default: %(default)g)")
+    top.add_argument("--times", type=int, help="number of updates (default: until Ctrl-C)")
     triton.add(commands)
-    plugin = commands.add_parser("new-plugin", help="writes a package with an operator in C++ and CUDA to start from")
+    plugin = commands.add_parser("new-plugin", help="write a template package with an operator in C++ and CUDA")
     plugin.add_argument("name", help="the package's name, such as my-effects")
-    plugin.add_argument("--folder", default=".", help="where the package's folder is made (default: here)")
-    commands.add_parser("version", help="the versions of penstock and its codecs")
+    plugin.add_argument("--folder", default=".", help="where to create the package's folder (default: here)")
+    commands.add_parser("version", help="print the versions of penstock and its codecs")
     options = parser.parse_args(arguments)
     if options.command == "doctor":
         if options.json:

@@ -10,12 +10,12 @@ import numpy as np
 
 
 def tfrecord2idx(arguments: Sequence[str] | None = None) -> int:
-    """tfrecord2idx <tfrecord filename> <index filename>: a line "offset size" for each record."""
+    """tfrecord2idx <tfrecord filename> <index filename>: writes a line "offset size" for each record."""
     return _write("tfrecord2idx", "tfrecord", "tfrecord_records", "{1} {2}\n", arguments)
 
 
 def rec2idx(arguments: Sequence[str] | None = None) -> int:
-    """rec2idx <record filename> <index filename>: a line "number offset" for each record."""
+    """rec2idx <record filename> <index filename>: writes a line "number offset" for each record."""
     return _write("rec2idx", "record", "recordio_records", "{0}\t{1}\n", arguments)
 
 

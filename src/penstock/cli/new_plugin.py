@@ -21,7 +21,7 @@ def create(name: str, parent: Path) -> list[Path]:
     """Writes the package `name` into a folder of its own below `parent`; the files that were written."""
     module, project = name.replace("-", "_"), name.replace("_", "-")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", module) or keyword.iskeyword(module) or module == "penstock":
-        raise Refused(f"{name!r} is no name for a package: it has lower case letters, digits and single dashes")
+        raise Refused(f"{name!r} is not a package name: use lower case letters, digits and single dashes")
     folder = parent / project
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Refused(f"{folder} exists and is not empty")

@@ -25,7 +25,7 @@ def show(name: str = "") -> str:
             families.setdefault(cls.__module__.split(".")[-2], []).append(line)
     parts = [f"{family}\n" + "\n".join(lines) for family, lines in families.items()]
     if missing := [known for known in sorted(absent.INSTEAD) if only in known]:
-        text = f"operators of DALI that are not there yet: {', '.join(missing)}"
+        text = f"operators of DALI that are not implemented yet: {', '.join(missing)}"
         parts.append("\n".join(textwrap.wrap(text, 120, break_on_hyphens=False)))
     return "\n".join(parts)
 

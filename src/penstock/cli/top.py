@@ -48,7 +48,7 @@ def read(url: str) -> Reading:
         with urllib.request.urlopen(url, timeout=_SECONDS) as answer:
             text = answer.read().decode()
     except (OSError, ValueError) as e:
-        raise NotServed(f"{url} gives no metrics: {getattr(e, 'reason', None) or e}") from None
+        raise NotServed(f"{url} returns no metrics: {getattr(e, 'reason', None) or e}") from None
     values = {}
     for line in text.splitlines():
         name, _, rest = line.partition("{")

@@ -14,21 +14,21 @@ from . import bench
 
 def add(commands: Any) -> None:
     """The command's arguments."""
-    triton = commands.add_parser("triton", help="serving by the Triton Inference Server")
+    triton = commands.add_parser("triton", help="serve pipelines with the Triton Inference Server")
     actions = triton.add_subparsers(dest="action", metavar="action", required=True)
-    export = actions.add_parser("export", help="writes a pipeline as a model into a repository")
+    export = actions.add_parser("export", help="write a pipeline as a model into a repository")
     export.add_argument("pipeline", help="FILE.py, FILE.py:NAME or MODULE:NAME of a @pipeline_def function")
-    export.add_argument("--repository", required=True, help="the folder of models; made if it is not there")
+    export.add_argument("--repository", required=True, help="the folder of models; created if it does not exist")
     export.add_argument("--name", help="the model's name (default: that of the file, or NAME)")
-    export.add_argument("--batch-size", type=int, help="the largest batch, instead of the definition's")
-    export.add_argument("--num-threads", type=int, help="instead of the definition's")
+    export.add_argument("--batch-size", type=int, help="maximum batch size, replaces the definition's")
+    export.add_argument("--num-threads", type=int, help="replaces the definition's")
     export.add_argument(
         "--backend",
         choices=("python", "penstock"),
         default="python",
-        help="penstock: the server has it by `penstock triton backend` (default: %(default)s, of every server)",
+        help="penstock requires `penstock triton backend` on the server (default: %(default)s, which every server has)",
     )
-    backend = actions.add_parser("backend", help='adds the backends "penstock" and "dali" to a server')
+    backend = actions.add_parser("backend", help='add the backends "penstock" and "dali" to a server')
     backend.add_argument("folder", help="the server's folder of backends, such as /opt/tritonserver/backends")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `wds2idx`: makes the index file of a WebDataset's archive, which `fn.readers.webdataset` takes.
+"""The command `wds2idx`: writes the index file of a WebDataset archive for `fn.readers.webdataset`.
 
-The reader needs none: it scans the archive itself, and remembers what it has found.
+The reader does not require it: it scans the archive itself, and keeps the result.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="wds2idx",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        description="Makes the index file of a WebDataset's archive, for fn.readers.webdataset.",
+        description="Writes the index file of a WebDataset archive, for fn.readers.webdataset.",
     )
     parser.add_argument("archive", help="path of the .tar file")
-    parser.add_argument("index", nargs="?", help="path of the index file; by default the archive's with .idx")
+    parser.add_argument("index", nargs="?", help="path of the index file (default: the archive's with .idx)")
     args = parser.parse_args()
     if args.index is None:
         args.index = args.archive[: args.archive.find(".", args.archive.rfind("/") + 2)] + ".idx"

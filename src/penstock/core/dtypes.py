@@ -45,7 +45,7 @@ class DALIDataType(_Enum):
 
 
 class DALIImageType(_Enum):
-    """Colour space of an image; ANY_DATA keeps what is stored."""
+    """Colour space of an image; ANY_DATA keeps the stored one."""
 
     RGB = 0
     BGR = 1
@@ -74,13 +74,13 @@ _FROM_NUMPY = {np.dtype(name): DALIDataType(i) for i, name in enumerate(_NUMPY)}
 
 
 def to_numpy(dtype) -> np.dtype:
-    """The NumPy type of a `DALIDataType` (or of anything NumPy takes for a type)."""
+    """Returns the NumPy type of a `DALIDataType` (or of anything that NumPy accepts as a type)."""
     if isinstance(dtype, DALIDataType):
         try:
             return _TO_NUMPY[dtype]
         except KeyError:
             raise TypeError(
-                f"{dtype} is no type of numbers and has no NumPy equivalent; give one, such as types.FLOAT"
+                f"{dtype} is not a numeric type and has no NumPy equivalent; give one, such as types.FLOAT"
             ) from None
     try:
         return np.dtype(dtype)
@@ -89,7 +89,7 @@ def to_numpy(dtype) -> np.dtype:
 
 
 def from_numpy(dtype) -> DALIDataType:
-    """The `DALIDataType` of a NumPy type. Raises TypeError for a type that no tensor can have."""
+    """Returns the `DALIDataType` of a NumPy type. Raises TypeError for a type that tensors can't have."""
     known = to_numpy(dtype)
     if known not in _FROM_NUMPY:
         raise TypeError(f"elements of type {known} are not supported; supported: {', '.join(map(str, _FROM_NUMPY))}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that say who, where, which sample, what was got and what is accepted."""
+"""Errors that name the operator, the line, the sample, what was given and what is accepted."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class PipelineError(RuntimeError):
-    """A pipeline could not produce a batch. The pipeline stays usable."""
+    """Raised if a pipeline could not produce a batch. The pipeline remains usable."""
 
 
 class PipelineValueError(PipelineError, ValueError):
-    """The same, of data that an operator can't handle whatever the sample, such as a layout: a ValueError in DALI."""
+    """A PipelineError about a property of the whole batch, such as its layout; also a ValueError, as in DALI."""
 
 
 class PipelineAxisError(PipelineValueError, IndexError):
-    """The same, of an axis that is not there: an IndexError in DALI."""
+    """A PipelineError about an axis that does not exist; also an IndexError, as in DALI."""
 
 
 class ArgumentTypeError(TypeError, ValueError, RuntimeError):
-    """An argument of a wrong type, told where it is given. DALI tells many in the first batch, as a RuntimeError, and
-    others as a ValueError: who expects one of these gets it."""
+    """An argument of a wrong type, raised in the line that gives it. Also a RuntimeError and a ValueError, which DALI
+    raises for many of them in the first batch."""
 
 
 class ArgumentValueError(ValueError, RuntimeError):
-    """A wrong value of an argument, told where it is given. DALI tells many in the first batch, as a RuntimeError."""
+    """A wrong value of an argument, raised in the line that gives it. Also a RuntimeError, as many are in DALI."""
 
 
 class ArgumentOverflow(ArgumentValueError, OverflowError):
-    """A number beyond the range of its type: an OverflowError in DALI."""
+    """A number beyond the range of its type; also an OverflowError, as in DALI."""
 
 
 class UnexpectedArgument(ArgumentTypeError, KeyError):
-    """An argument that does not exist: a KeyError in DALI."""
+    """An argument that does not exist; also a KeyError, as in DALI."""
 
     __str__ = Exception.__str__  # that of KeyError quotes the text
 
 
 class AxisError(ValueError, IndexError):
-    """An axis that is not there."""
+    """An axis that does not exist."""
 
 
 def of_argument(error: Exception, text: str) -> Exception:
@@ -59,18 +59,18 @@ def of_argument(error: Exception, text: str) -> Exception:
 
 
 class InternalError(RuntimeError):
-    """A mistake of penstock itself, not of who uses it."""
+    """A bug in penstock, not a mistake of its user."""
 
     def __init__(self, text: str):
         super().__init__(f"[internal error] {text}")
 
 
 class DataError(ValueError, RuntimeError):
-    """What a source gave can't be used. `feed_input` raises it as it is: a RuntimeError, as DALI's."""
+    """The data of a source can't be used. Raised by `feed_input` without change; a RuntimeError, as in DALI."""
 
 
 class NothingFed(RuntimeError, IndexError):
-    """An input has no data for an iteration: an IndexError in DALI."""
+    """An input has no data for an iteration; also an IndexError, as in DALI."""
 
 
 class WorkerError(RuntimeError):
@@ -78,11 +78,10 @@ class WorkerError(RuntimeError):
 
 
 class SampleErrors(Exception):
-    """Raised by an operator for samples it can't handle: {row: reason}. The pipeline's `on_error` decides what
-    follows.
+    """Raised by an operator for samples that it can't process: {row: reason}. The pipeline's `on_error` handles them.
 
-    A source gives `sources` too, where each row comes from, as there is no batch yet that knows it; and, if it has read
-    the other rows, the `batches` with those."""
+    A source also sets `sources`, the origin of each row, as there is no batch yet that has it; and, if it has read the
+    other rows, the `batches` with those."""
 
     def __init__(
         self, reasons: dict[int, str], sources: Sequence[str] | None = None, batches: tuple[Batch, ...] | None = None
@@ -92,7 +91,7 @@ class SampleErrors(Exception):
 
     @classmethod
     def where(cls, bad, reason) -> None:
-        """Raises for the rows where `bad` (n,) is true; `reason(row)` gives the text."""
+        """Raises SampleErrors for the rows where `bad` (n,) is true; `reason(row)` returns the text."""
         if bad.any():
             raise cls({int(i): reason(int(i)) for i in bad.nonzero()[0]})
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an operator is declared.
+"""Declaration of operators.
 
-A class in operators/<family>/<name>.py is an operator: its class body is its schema (arguments as `Arg`, `PerSample`,
-`PerFrame`), `outputs` its shape rule, `params` fills the argument rows of its kernel as columns. fn, ops, stubs, docs,
-checks and tests come from the class. See CONTRIBUTING.md for one written step by step.
+An operator is a class in operators/<family>/<name>.py: its class body is its schema (arguments as `Arg`, `PerSample`,
+`PerFrame`), `outputs` its shape rule, and `params` fills the argument rows of its kernel as columns. fn, ops, stubs,
+docs, checks and tests are generated from the class. CONTRIBUTING.md writes one step by step.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _LONG = np.dtype("i8")
 class Arg:
     """A keyword argument fixed when the pipeline is built.
 
-    `type` is float, int, bool, str, Layout, an enumeration, object, or a list of one of them for a vector ([float]).
-    A `default` of None means: not given. `hidden` arguments are accepted for compatibility and have no effect. Samples
-    may have vectors of different lengths if it is `ragged`: `Arguments.lengths` tells them.
+    `type` is float, int, bool, str, Layout, an enumeration, object, or a list of one of them for a vector ([float]). A
+    `default` of None means: not given. `hidden` arguments are accepted for compatibility and have no effect. If it is
+    `ragged`, samples may have vectors of different lengths, given by `Arguments.lengths`.
     """
 
     tensor = False
@@ -137,13 +137,14 @@ class Arg:
 
 
 class PerSample(Arg):
-    """May also be a DataNode: one value (or vector) per sample. Operators see a column (n,) or (n, k)."""
+    """An argument that may also be a DataNode: one value (or vector) per sample. Operators see a column (n,) or (n,
+    k)."""
 
     tensor = True
 
 
 class PerFrame(PerSample):
-    """May also carry one value per frame of a sequence, in a DataNode whose layout begins with F."""
+    """A `PerSample` that may also have one value per frame of a sequence, in a DataNode whose layout begins with F."""
 
     per_frame = True
 
@@ -156,12 +157,12 @@ class Returned:
 
 
 class Arguments:
-    """The arguments of an operator for one batch, by name: fixed values, columns per sample; None if not given.
+    """The arguments of an operator for one batch, by name: fixed values, or columns per sample; None if not given.
 
-    Columns are not to be written to. `n` is the number of samples (of frames, where sequences are handled frame by
-    frame), `random` the operator's random numbers. `batches` are the inputs that the operator `peeks` into, None for
-    the others. `given` is the set of the arguments' names that the user said. `Operator.plan` may add attributes for
-    what `outputs`, `region` and `params` share.
+    Columns must not be modified. `n` is the number of samples (of frames, if sequences are processed frame by frame),
+    `random` the operator's random numbers. `batches` are the inputs that the operator `peeks` into, None for the
+    others. `given` is the set of the names of arguments that the user gave. `Operator.plan` may add attributes for
+    values that `outputs`, `region` and `params` share.
     """
 
     n: int
@@ -178,7 +179,7 @@ class Arguments:
         own["n"], own["random"] = n, random
 
     def lengths(self, name: str) -> np.ndarray:
-        """(n,) how many values the vector `name` of each sample has; behind them its row of the column holds zeros."""
+        """(n,) number of values in the vector `name` of each sample; the rest of its row in the column is zeros."""
         lengths = self.row_lengths.get(name)
         return np.full(self.n, getattr(self, name).shape[1], "i8") if lengths is None else lengths
 
@@ -240,7 +241,7 @@ class Operator:
     schema: ClassVar[dict[str, Arg]] = {}
     fn_name: ClassVar[str] = ""
 
-    preserve = Arg(bool, False, "Keeps the operator in the graph even if nothing uses its outputs.")
+    preserve = Arg(bool, False, "Whether to keep the operator in the graph even if its outputs are not used.")
     bytes_per_sample_hint = Arg([int], None, "Accepted for compatibility; memory comes from a pool.", hidden=True)
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
@@ -305,43 +306,44 @@ class Operator:
     # What an operator defines ------------------------------------------------------------------------------------
 
     def setup(self) -> None:
-        """Checks of the fixed arguments (self.values) beyond their types, when the pipeline is built."""
+        """Checks the fixed arguments (self.values) beyond their types, when the pipeline is built."""
 
     def n_outputs(self) -> int:
         return 1
 
     def returns_list(self) -> bool:
-        """Whether a call gives a list of outputs even if there is one only."""
+        """Whether a call returns a list of outputs even if there is only one."""
         return False
 
     def output_names(self) -> tuple[str, ...] | None:
-        """The keys under which a call gives its outputs, in a dictionary; None: it does not."""
+        """The keys of the outputs, if a call returns them as a dictionary; otherwise None."""
         return None
 
     @rule
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        """Computes once per batch, and puts on `a`, what the rules below share. Raises SampleErrors for samples it
-        can't handle."""
+        """Computes values that the rules below share, once per batch, and stores them on `a`. Raises SampleErrors for
+        samples that can't be processed."""
 
     @rule
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
-        """The shape rule: specs of the outputs from those of the inputs, before any pixel is touched."""
+        """The shape rule: returns the specs of the outputs, given those of the inputs, before any pixel is
+        processed."""
         raise NotImplementedError
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
-        """Which window of input 0 is needed for the window `out.origin`, `out.stored` of output 0: its origin and size,
-        each (n, ndim), inside the input. None: all of it. Overridden only by operators whose kernels then heed
-        `x.origin`."""
+        """Returns the window of input 0 that is needed for the window `out.origin`, `out.stored` of output 0: its
+        origin and size, each (n, ndim), inside the input. None: all of it. To be overridden only by operators whose
+        kernels use `x.origin`."""
         return None
 
     @rule
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
-        """The kernel's argument rows as columns or constants. `specs` are the inputs, then the outputs."""
+        """Returns the kernel's arguments as columns or constants. `specs` are the inputs, then the outputs."""
         return {}
 
     @rule
     def kernel_for(self, a: Arguments, *specs: Spec) -> str:
-        """The kernel to run; `kernel` unless it depends on the types."""
+        """Returns the name of the kernel; `kernel` unless it depends on the types."""
         return self.kernel
 
     def source_names(
@@ -353,7 +355,7 @@ class Operator:
 
     @rule
     def run(self, a: Arguments, *inputs: Batch) -> Batch | tuple[Batch, ...]:
-        """For operators without a kernel: makes the outputs from the inputs, batch-wise."""
+        """For operators without a kernel: computes the outputs from the inputs, for a whole batch."""
         raise NotImplementedError
 
     @classmethod
@@ -367,8 +369,8 @@ class Operator:
 
 
 class Pointwise(Operator, abstract=True):
-    """Base of operators whose output value depends on the input value at the same place only: the shape stays, and a
-    window of the output needs the same window of the input."""
+    """Base of operators whose output values depend only on the input value at the same position: the shape is kept, and
+    a window of the output needs the same window of the input."""
 
     windowed = "FDHWC"
     is_light = True
@@ -382,6 +384,8 @@ class Pointwise(Operator, abstract=True):
 
 
 class Seeded(Operator, abstract=True):
-    """Mixin of operators that draw random numbers."""
+    """Mixin for operators that draw random numbers."""
 
-    seed = Arg(int, -1, "Seed; by default it follows from the pipeline's seed and the operator's place in it.", bits=64)
+    seed = Arg(
+        int, -1, "Seed. If negative, derived from the pipeline's seed and the operator's position in it.", bits=64
+    )

@@ -62,7 +62,7 @@ def from_options(options: Mapping[str, Any]) -> tuple[RequestLimits, dict[str, A
     if "max_retries" in retry:
         n = retry.pop("max_retries")
         if not isinstance(n, int) or n < 0:
-            raise ValueError(f"storage_options: max_retries takes an integer from 0 on; got {n!r}")
+            raise ValueError(f"storage_options: max_retries takes an integer of at least 0; got {n!r}")
         found["most_tries"] = n + 1
     if retry:
         raise ValueError(f"storage_options: retry_config takes {', '.join(_RETRY)}; got {', '.join(map(repr, retry))}")
@@ -80,7 +80,7 @@ def from_options(options: Mapping[str, Any]) -> tuple[RequestLimits, dict[str, A
 
 def _count(name: str, given: Any) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise ValueError(f"storage_options: {name} takes an integer from 1 on; got {given!r}")
+        raise ValueError(f"storage_options: {name} takes an integer of at least 1; got {given!r}")
     if name == "requests_at_once" and given > MOST_AT_ONCE:
         raise ValueError(f"storage_options: {name} takes at most {MOST_AT_ONCE}; got {given}")
     return given

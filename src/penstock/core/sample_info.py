@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callbacks of `external_source` are told about the sample or batch they are asked for."""
+"""Information about the requested sample or batch, passed to callbacks of `external_source`."""
 
 
 class SampleInfo:
-    """`idx_in_epoch`, `idx_in_batch`, `iteration` within the epoch, `epoch_idx`; all count from 0."""
+    """`idx_in_epoch`, `idx_in_batch`, `iteration` in the epoch, and `epoch_idx`; all count from 0."""
 
     def __init__(self, idx_in_epoch: int, idx_in_batch: int, iteration: int, epoch_idx: int):
         self.idx_in_epoch, self.idx_in_batch, self.iteration, self.epoch_idx = (
@@ -19,7 +19,7 @@ class SampleInfo:
 
 
 class BatchInfo:
-    """`iteration` within the epoch and `epoch_idx`; both count from 0."""
+    """`iteration` in the epoch, and `epoch_idx`; both count from 0."""
 
     def __init__(self, iteration: int, epoch_idx: int):
         self.iteration, self.epoch_idx = iteration, epoch_idx

@@ -66,7 +66,7 @@ class Plan:
         parts = [id(op) for n in self.sources for op in self.source_op(n).parts]
         for n in self.sources:
             if id(n.op) in parts:
-                raise ValueError(n.describe("its samples are mixed by fn.mix, too; call the reader once more"))
+                raise ValueError(n.describe("its samples are also mixed by fn.mix; call the reader once more"))
         if len(set(parts)) < len(parts):
             raise ValueError("a reader is mixed by two calls of fn.mix; call the reader once for each")
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)

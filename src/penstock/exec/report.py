@@ -91,7 +91,7 @@ def _stage_lines(plan: Plan, stage: Stage, i: int, wanted: set[tuple[int, int]])
                 "stays in the thread's scratch memory" if _inner(plan, stage, node) else "used by a later stage"
             )
         if stage.kind == "upload" and _takes_gpu_data(node.inputs[0]):
-            notes.append("data that lies on the GPU already is not copied to it")
+            notes.append("data that is already on the GPU is not copied")
         if node.number in windows:
             notes.append(f"computes only the window that {windows[node.number]} reads")
         site = f"   # {os.path.basename(node.sites[-1].file)}:{node.sites[-1].line}" if node.sites else ""

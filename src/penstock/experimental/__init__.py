@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI calls experimental."""
+"""Modules that are experimental in DALI."""

@@ -158,7 +158,7 @@ def _find(code: types.CodeType) -> tuple[Any, str]:
     if len(found) != 1:
         why = "was changed since it was imported" if not found else "has several functions of that name in one line"
         where = f"{code.co_filename}, line {code.co_firstlineno}"
-        raise NotConvertible(f"'{code.co_name}' can't be told in {where}: it {why}")
+        raise NotConvertible(f"'{code.co_name}' is ambiguous in {where}: it {why}")
     return found[0]
 
 

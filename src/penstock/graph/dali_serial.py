@@ -39,7 +39,7 @@ def content(data: bytes) -> dict[str, Any]:
         return _Graph(_message(data)).content
     except (AttributeError, IndexError, KeyError, TypeError, struct.error, UnicodeDecodeError) as e:
         what = f"{type(e).__name__}: {e}"
-        raise ValueError(f"this is no pipeline that DALI serialised, or a damaged one: {what}") from None
+        raise ValueError(f"not a pipeline serialised by DALI, or a damaged one: {what}") from None
 
 
 # Messages -------------------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Node:
 
 
 class DataNode:
-    """An output of an operator while a pipeline is being defined: a batch that is not there yet.
+    """An output of an operator while a pipeline is being defined: a batch that is not computed yet.
 
     It has no data; it can be passed to operators, as an input or as an argument, and returned from the pipeline's
     definition.
@@ -94,19 +94,19 @@ class DataNode:
         return f"the result of line {sites[-1].line} (`{text if len(text) <= 80 else text[:77] + '...'}`)"
 
     def gpu(self) -> DataNode:
-        """The same data on the GPU."""
+        """Returns the same data on the GPU."""
         from .placement import move  # which imports this module
 
         return move(self, "gpu")
 
     def cpu(self) -> DataNode:
-        """The same data on the CPU."""
+        """Returns the same data on the CPU."""
         from .placement import move
 
         return move(self, "cpu")
 
     def shape(self, *, dtype: Any = None, device: str = "cpu") -> DataNode:
-        """The shape of each sample, as a vector of integers; `dtype` is int64 unless given."""
+        """Returns the shape of each sample, as a vector of integers. `dtype` is int64 by default."""
         from ..core.op import REGISTRY
         from .trace import call
 
@@ -114,7 +114,7 @@ class DataNode:
         return shapes.gpu() if device == "gpu" else shapes
 
     def property(self, key: str, *, device: str = "cpu") -> DataNode:
-        """What is known of each sample, as a vector of bytes: "source_info", where it came from, or "layout"."""
+        """Returns a property of each sample, as a vector of bytes: "source_info", its origin, or "layout"."""
         from ..core.op import REGISTRY
         from .trace import call
 
@@ -122,7 +122,7 @@ class DataNode:
         return known.gpu() if device == "gpu" else known
 
     def source_info(self, *, device: str = "cpu") -> DataNode:
-        """Where each sample came from, such as a file's name, as a vector of bytes."""
+        """Returns the origin of each sample, such as a file name, as a vector of bytes."""
         return self.property("source_info", device=device)
 
     __hash__ = object.__hash__  # comparisons are operators of the graph

@@ -102,8 +102,7 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
             if isinstance(d, DataNode) and d.device == "gpu":
                 raise ValueError(
                     f"{cls.display_name()}: argument '{name}' is on the GPU; arguments are read by the CPU: compute "
-                    f"them "
-                    "there, or copy them with .cpu()"
+                    f"them there, or copy them with .cpu()"
                 )
     # A CPU operator has inputs on the GPU where it was asked for there and the CPU does it.
     where = "gpu" if device == "gpu" else "cpu"

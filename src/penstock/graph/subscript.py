@@ -13,7 +13,7 @@ from .node import DataNode
 
 
 class NewAxis:
-    """In a subscript: an axis of extent 1; `newaxis("C")` gives it a name in the layout."""
+    """In a subscript: a new axis of extent 1; `newaxis("C")` names it in the layout."""
 
     __slots__ = ("name",)
 

@@ -8,8 +8,8 @@ True
 >>> "penstock_samples_total" in penstock.metrics.text()
 True
 
-Each value has the labels `pipeline`, the name of the function that `pipeline_def` decorates, and `rank`, that of
-the process by the environment variables RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK or PMI_RANK, otherwise 0.
+Each value has the labels `pipeline`, the name of the function that `pipeline_def` decorates, and `rank`, the rank of
+the process from the environment variables RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK or PMI_RANK, otherwise 0.
 """
 
 from .families import Family, Value, families

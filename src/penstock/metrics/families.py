@@ -34,11 +34,11 @@ _MEANINGS = {
     "penstock_consumer_wait_seconds_total": "Time for which the training waited for batches.",
     "penstock_operator_busy_seconds_total": "Time of the native threads, by operator.",
     "penstock_operator_python_seconds_total": "Time in Python, planning and the user's functions, by operator.",
-    "penstock_operator_load_seconds_total": "Time that sources took to give data, by operator.",
+    "penstock_operator_load_seconds_total": "Time that sources took to return data, by operator.",
     "penstock_bad_samples_total": "Samples that could not be read, decoded or processed, by on_error.",
     "penstock_remote_requests_total": "Requests over the network.",
     "penstock_remote_retries_total": "Requests that were repeated.",
-    "penstock_remote_failed_total": "Requests that failed for good.",
+    "penstock_remote_failed_total": "Requests that failed after all retries.",
     "penstock_remote_bytes_total": "Bytes read over the network.",
     "penstock_cached_bytes_total": "Bytes read from the cache on the disk.",
     "penstock_decoded_total": "Images of GPU pipelines, by what decoded them.",
@@ -56,7 +56,7 @@ _REMOTE = {
 
 
 def families() -> list[Family]:
-    """All metrics of the pipelines of this process that are built. To read them takes no lock that a batch waits for
+    """All metrics of the pipelines of this process that are built. Reading them takes no lock that a batch waits for
     longer than microseconds.
 
     >>> from penstock import fn, metrics, pipeline_def

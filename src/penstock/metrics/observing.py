@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def observe(meter: Meter | None = None) -> None:
-    """Makes OpenTelemetry's instruments of all metrics. They are read when its exporters ask for them.
+    """Creates OpenTelemetry instruments for all metrics. They are read when its exporters request them.
 
-    Needs `pip install penstock[otel]`. Without a `meter` that of the global provider is taken. The instruments have
-    the names of Prometheus without the ending `_total`, which exporters add; times are in seconds, sizes in bytes.
+    Requires `pip install penstock[otel]`. By default the `meter` of the global provider is used. Instruments have the
+    names of the Prometheus metrics without the suffix `_total`, which exporters add; times are in seconds, sizes in
+    bytes.
 
     >>> import penstock.metrics
     >>> penstock.metrics.observe()  # once, after the provider is set up

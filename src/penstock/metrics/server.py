@@ -13,8 +13,8 @@ from .text import CONTENT_TYPE, text
 
 
 class Server:
-    """Answers GET /metrics in a thread of its own until `close`, the end of its `with` block, or of the process. A
-    process that is forked off has no part in it."""
+    """Answers GET /metrics in its own thread until `close`, the end of its `with` block, or the end of the process. Not
+    active in forked processes."""
 
     def __init__(self, port: int, address: str):
         self._http = ThreadingHTTPServer((address, port), _Handler)
@@ -30,7 +30,7 @@ class Server:
         return f"http://{host}:{self.port}/metrics"
 
     def close(self) -> None:
-        """Ends the thread and frees the port. Nothing happens the second time."""
+        """Ends the thread and frees the port. A second call has no effect."""
         if self in _SERVERS:
             _SERVERS.discard(self)
             self._http.shutdown()
@@ -53,11 +53,11 @@ def serve(port: int = 9464, address: str = "127.0.0.1") -> Server:
     Parameters
     ----------
     port
-        0 takes any free one: see `Server.port`. Each process needs one of its own, such as 9464 + local rank.
+        The port; 0 selects a free one, see `Server.port`. Each process needs its own, such as 9464 + local rank.
     address
-        Where to listen: by default reachable from this machine only, "0.0.0.0" from all. There is no password.
+        The address to listen on. By default only this machine can connect; "0.0.0.0" allows all. There is no password.
 
-    Raises OSError if the port is taken.
+    Raises OSError if the port is in use.
 
     >>> import urllib.request, penstock.metrics
     >>> with penstock.metrics.serve(port=0) as server:

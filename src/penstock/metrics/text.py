@@ -10,7 +10,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def text() -> str:
-    """What `serve` answers with: for programs that have a server of their own, or write a file for a node exporter.
+    """Returns the answer of `serve`, for programs that have their own server, or write a file for a node exporter.
 
     >>> import penstock.metrics
     >>> print(penstock.metrics.text().splitlines()[0])

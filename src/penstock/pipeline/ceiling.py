@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Ceiling:
-    """What `Pipeline.ceiling` returns: within `with pipe.ceiling() as ceiling:` the pipeline gives out its next batch
+    """Returned by `Pipeline.ceiling`: within `with pipe.ceiling() as ceiling:`, the pipeline returns its next batch
     again and again, which takes no time.
 
-    Afterwards, `samples_per_s` is the speed with the batch repeated, `before` that of the pipeline until then
-    (`Pipeline.stats`), and `lost` the share of the speed that the pipeline costs; `str` of it says so in a sentence.
-    The pipeline goes on where it was, behind the batch that was repeated. Iterators count these batches like others, so
-    give them whole epochs. Where these end by StopIteration of `run`, say after how many batches.
+    Afterwards, `samples_per_s` is the speed with the repeated batch, `before` the previous speed of the pipeline
+    (`Pipeline.stats`), and `lost` the share of the speed that the pipeline costs; `str(ceiling)` summarises them. The
+    pipeline then continues after the repeated batch. Iterators count the repeated batches, so use whole epochs. If
+    epochs end by StopIteration of `run`, pass the number of batches per epoch.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2, num_threads=1)

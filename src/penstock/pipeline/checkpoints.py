@@ -61,10 +61,10 @@ def _check_sources(plan: Plan) -> None:
     for node in checkpoints.without_state(plan):
         warnings.warn(
             node.describe(
-                "this source can't say where it is, so a checkpoint does not hold its place: a pipeline that "
-                "goes on from one takes what the source then gives. Sources that can: readers, callables that take "
-                "a SampleInfo, a BatchInfo or the number of the batch, iterables that can be iterated anew, and "
-                "objects with the methods state_dict() and load_state_dict(state)"
+                "the position of this source can't be saved, so a pipeline restored from a checkpoint uses whatever "
+                "the source returns then. Sources with a position: readers, callables that take a SampleInfo, a "
+                "BatchInfo or the number of the batch, iterables that can be iterated again, and objects with the "
+                "methods state_dict() and load_state_dict(state)"
             ),
             stacklevel=5,
         )

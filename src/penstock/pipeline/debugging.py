@@ -24,7 +24,7 @@ __all__ = ["DataNodeDebug", "DebugPipeline"]
 
 
 class DataNodeDebug(DataNode):
-    """What operators return in debug mode: a DataNode that has its batch. `get()` gives it, `print` shows it."""
+    """Returned by operators in debug mode: a DataNode that has its batch. `get()` returns it, `print` shows it."""
 
     __slots__ = ("_eager",)
 
@@ -33,10 +33,10 @@ class DataNodeDebug(DataNode):
         self._eager = eager
 
     def get(self) -> Any:
-        """The batch as a `TensorListCPU` or `TensorListGPU`; in a branch of a conditional its samples."""
+        """The batch as a `TensorListCPU` or `TensorListGPU`; in a branch of a conditional, its samples."""
         eager = self._eager()
         if eager is None:
-            raise RuntimeError(f"the pipeline of '{self.name}' is gone; keep it as long as its values are asked for")
+            raise RuntimeError(f"the pipeline of '{self.name}' no longer exists; keep it while its values are used")
         return _given(eager.value(self.source, self.index))
 
     def shape(self) -> list[tuple[int, ...]]:  # type: ignore[override]  # shapes, where a graph has a node for them
@@ -79,8 +79,8 @@ class _Definition(trace.Definition):
 
 
 class DebugPipeline(Pipeline):
-    """A pipeline that runs its definition anew for every batch, in the thread of the caller, with the same results as
-    the graph. Errors are raised where the operator is called. Slow: nothing is fused or prepared ahead."""
+    """A pipeline that runs its definition again for every batch, in the caller's thread, with the same results as the
+    graph. Errors are raised where the operator is called. Slow: nothing is fused or prepared ahead."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -99,7 +99,7 @@ class DebugPipeline(Pipeline):
         self._count: int | None = None
 
     def build(self) -> None:
-        """There is nothing to build."""
+        """Does nothing."""
 
     def _produce(self) -> tuple[TensorListCPU, ...]:
         graph = self._graph
@@ -169,7 +169,7 @@ class DebugPipeline(Pipeline):
         return reports.metas((n.name, op) for n, op in self._eager.sources)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("this is not there in debug mode, which makes no plan; leave out debug=True")
+        raise RuntimeError("this is not available in debug mode, which makes no plan; leave out debug=True")
 
     explain = stats = trace = report = ceiling = checkpoint = serialize = save_graph_to_dot_file = _refuse
 

@@ -38,12 +38,12 @@ def pipeline_def(
     debug: bool = False,
     **pipeline_kwargs: Any,
 ) -> Any:
-    """Makes a function that defines a graph into a function that returns a `Pipeline`.
+    """Decorator that turns a function which defines a graph into a function that returns a `Pipeline`.
 
-    The function's own arguments are passed on; arguments given to the decorator are defaults that a call may
-    override. With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the
-    function and in what it calls: each sample goes through the branch that its condition says. With `debug` the
-    function runs anew for every batch, and what operators return has values: print it, or look at `x.get()`.
+    The function's own arguments are passed on; arguments given to the decorator are defaults that a call may override.
+    With `enable_conditionals`, `if`, `and`, `or`, `not` and `x if c else y` work on data in the function and in the
+    functions that it calls: each sample takes the branch selected by its condition. With `debug`, the function runs
+    again for every batch, and the results of operators have values: use `print(x)` or `x.get()`.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2, num_threads=1)
@@ -111,7 +111,7 @@ def do_not_convert(func: _F) -> _F: ...
 @overload
 def do_not_convert(func: None = None) -> Callable[[_F], _F]: ...
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """Marks a function that `enable_conditionals` must leave as it is, with all that it calls.
+    """Excludes a function, and the functions that it calls, from `enable_conditionals`.
 
     >>> from penstock.pipeline import do_not_convert
     >>> @do_not_convert
@@ -148,6 +148,6 @@ def _converted(fn: Callable[..., Any], where: str) -> Callable[..., Any]:
         return conditionals.converted_pipeline(fn)
     except conditionals.NotConvertible as e:
         warnings.warn(
-            f"enable_conditionals needs the text of the pipeline{where}, so it has no effect: {e}", stacklevel=5
+            f"enable_conditionals needs the source code of the pipeline{where}, so it has no effect: {e}", stacklevel=5
         )
         return fn

@@ -30,7 +30,7 @@ def per_output(value: Any, n: int) -> list[Any]:
 
 
 def check(outputs: tuple[Any, ...], demanded: Mapping[str, Any]) -> None:
-    """PipelineError for outputs that have not the "dtype", "ndim" or "layout" that was demanded; None demands none."""
+    """PipelineError for outputs that do not have the required "dtype", "ndim" or "layout"; None requires nothing."""
     for key, value in demanded.items():
         if value is None:
             continue

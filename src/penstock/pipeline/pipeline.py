@@ -34,15 +34,15 @@ class Pipeline(Configured, GraphBuilder):
     Parameters
     ----------
     batch_size
-        The largest number of samples in a batch.
+        Maximum number of samples in a batch.
     num_threads
-        Native threads that process samples; by default as many as there are CPUs for this process.
+        Number of native threads that process samples. By default the number of CPUs of this process.
     device_id
         The GPU to use; None for none. A pipeline without GPU operators also runs on a machine without a GPU.
     seed
         Seed of all random operators. With None or a negative number, a random seed is chosen; `seed` returns it.
     prefetch_queue_depth
-        How many batches are prepared ahead.
+        Number of batches prepared ahead.
     exec_pipelined, exec_async
         False: batches are made when they are requested, not ahead of time.
     on_error
@@ -50,28 +50,28 @@ class Pipeline(Configured, GraphBuilder):
         usable), "skip" it (the batch gets smaller), or "replace" it by the next good sample of the same shard. See
         `errors`.
     max_errors
-        With "skip" and "replace": the number of bad samples that is tolerated, as a count (int) or as a share of the
-        samples seen so far (float).
+        With "skip" and "replace": the maximum number of bad samples, as a count (int) or as a share of the samples seen
+        so far (float).
     enable_checkpointing
         Enables `checkpoint()`; the cost is negligible. Warns about sources whose position cannot be saved.
     checkpoint
         The result of `checkpoint()` of a pipeline with the same definition: this one continues from there, with the
-        same seed if none is given. Where the number of shards changes: a list with those of all shards. A checkpoint of
-        another definition raises a ValueError that names the difference.
+        same seed if none is given. If the number of shards changes, a list of the checkpoints of all shards. A
+        checkpoint of another definition raises a ValueError that names the difference.
     output_dtype, output_ndim, output_layout
-        What the outputs must have: one value for all, or a list. A batch that differs raises PipelineError.
+        Required properties of the outputs: one value for all, or a list. A batch that differs raises PipelineError.
     device_memory_limit
-        The most bytes of GPU memory that the pipeline may hold; None for no limit.
+        Maximum number of bytes of GPU memory that the pipeline may hold; None for no limit.
     autotune, cpu_budget, memory_budget
         True, or a limit on CPUs and on bytes: the pipeline adjusts `num_threads` and `prefetch_queue_depth` while it
-        runs, to produce the most samples per second. Batches stay the same. `explain` lists what was tried.
+        runs, to maximise samples per second. Batches do not change. `explain` lists what was tried.
     workers, min_workers, max_workers
-        The number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001"
-        for Ray actors. With a minimum or maximum, their number follows how long the program waits for batches.
+        Number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001" for Ray
+        actors. With a minimum or maximum, their number is adjusted to how long the program waits for batches.
     storage_options
         Settings of object stores, by obstore's names, and limits: see the guide. Never serialised, nor in checkpoints.
     cache, cache_bytes
-        A folder on a local disk that keeps data read from URLs, shared by all processes, and its largest size in bytes
+        A folder on a local disk that keeps data read from URLs, shared by all processes, and its maximum size in bytes
         (no limit by default); the least recently used data is removed first. Not saved in serialised pipelines either.
 
     DALI's other arguments, about CUDA streams, executors and memory statistics, are accepted and have no effect.
@@ -153,7 +153,7 @@ class Pipeline(Configured, GraphBuilder):
         """Returns the next batch, a `TensorListCPU` or `TensorListGPU` per output. Keyword arguments feed named inputs.
 
         By default, GPU outputs are complete when it returns. With a `cuda_stream`, the host does not wait; later work
-        on that stream does. With -1 nothing waits here; a consumer that uses DLPack waits, on the GPU."""
+        on that stream does. With -1, nothing waits here; a consumer that uses DLPack waits, on the GPU."""
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
         self._ready()  # refuses those whom the holder of the lock waits for
@@ -201,7 +201,7 @@ class Pipeline(Configured, GraphBuilder):
         cuda_stream: Any = None,
         use_copy_kernel: bool = False,
     ) -> None:
-        """Gives the next batch to an `external_source` without a source, named by its name or DataNode. `cuda_stream`
+        """Passes the next batch to an `external_source` without a source, given by its name or DataNode. `cuda_stream`
         (a handle, or a stream of PyTorch or CuPy) is the stream that produces GPU arrays which do not name one."""
         self._ready().withdraw()
         self._input(data_node).feed(data, layout, cuda_stream)
@@ -214,7 +214,7 @@ class Pipeline(Configured, GraphBuilder):
         return self._runner.input(name)
 
     def input_feed_count(self, input_name: str) -> int:
-        """How many calls of `feed_input` before the first `schedule_run` fill the prefetch queue; fewer are allowed."""
+        """Number of `feed_input` calls before the first `schedule_run` that fill the queue; fewer are allowed."""
         self._input(input_name)
         return self._runner.most_pending()
 
@@ -228,18 +228,18 @@ class Pipeline(Configured, GraphBuilder):
     def reset(self) -> None:
         """Starts the next epoch, even in the middle of one; batches prepared ahead are dropped.
 
-        It has no effect on readers that already are at the beginning of an epoch, or whose last batch reached into it,
-        on data given by `feed_input`, and on sources that cannot be restarted."""
+        It has no effect on readers that are already at the beginning of an epoch, or whose last batch extended into it,
+        on data passed to `feed_input`, and on sources that cannot be restarted."""
         self._runner.reset()
 
     def sample_indices(self) -> np.ndarray | None:
         """The indices, in ascending order, of the samples that the last batch contains: fewer than the batch size if
-        on_error="skip" left some out. None before the first batch."""
+        on_error="skip" omitted some. None before the first batch."""
         rows = None if self._executor is None else self._executor.rows
         return None if rows is None else rows.copy()
 
     def close(self) -> None:
-        """Stops the threads and releases the memory. Happens by itself when the pipeline is deleted, and at exit."""
+        """Stops the threads and releases the memory. Called automatically when the pipeline is deleted, and at exit."""
         running.remove(self)
         self._runner.close()
 
@@ -248,10 +248,10 @@ class Pipeline(Configured, GraphBuilder):
     def checkpoint(self, filename: str | os.PathLike | None = None) -> bytes:
         """Returns the position of the pipeline, a few hundred bytes of JSON, and writes it to `filename` if given.
 
-        Passed as `checkpoint=` to another pipeline with the same definition, that one continues behind the last batch
-        that was taken, no matter what was prepared ahead, and with the same random numbers, for any number of threads
-        and any prefetch depth. The number of shards may change: the rest of the epoch is then divided among the new
-        shards. Each of them takes the checkpoint of any old shard, or a list of all if their seeds were different.
+        Another pipeline with the same definition that gets it as `checkpoint=` continues after the last batch that was
+        taken, regardless of what was prepared ahead, with the same random numbers, for any number of threads and any
+        prefetch depth. The number of shards may change: the rest of the epoch is then divided among the new shards.
+        Each of them takes the checkpoint of any old shard, or a list of all if their seeds were different.
 
         >>> from penstock import fn, pipeline_def
         >>> @pipeline_def(batch_size=2, seed=7, enable_checkpointing=True)
@@ -283,8 +283,8 @@ class Pipeline(Configured, GraphBuilder):
         """Returns the arguments and the graph of the pipeline as JSON, and writes them to `filename` if given.
 
         The user's functions and sources are stored by name ("module:qualname"). With `embed_functions` they are
-        pickled into the JSON, by `pickler` (any object with `dumps`, such as the module cloudpickle); then only load
-        it if you trust its author.
+        pickled into the JSON, by `pickler` (any object with `dumps`, such as the module cloudpickle); then load it only
+        if you trust its author.
 
         >>> from penstock import Pipeline, fn, pipeline_def
         >>> @pipeline_def(batch_size=2, seed=1)
@@ -311,11 +311,11 @@ class Pipeline(Configured, GraphBuilder):
         unpickle: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Creates a pipeline from its text or file, serialised here or by DALI. `kwargs` replace arguments of it.
+        """Creates a pipeline from its text or file, serialised here or by DALI. `kwargs` replace its arguments.
 
-        Nothing is executed by default. If the text names the user's functions, pass them in `functions`, by these
+        By default, nothing is executed. If the text names the user's functions, pass them in `functions`, by these
         names, or set `import_functions` to import them, or `unpickle` if they are embedded. The last two execute code
-        that the author of the text chose.
+        chosen by the author of the text.
         """
         content = serialization.parsed(serialized_pipeline, filename)
         known = serialization.functions_of(content, functions or {}, import_functions, unpickle)
@@ -357,14 +357,14 @@ class Pipeline(Configured, GraphBuilder):
         return sorted(self._settings.policy.errors, key=lambda e: (e.iteration, e.sample))
 
     def explain(self, program: bool = False) -> str:
-        """Describes the plan: stages, chains, which results stay in scratch memory, what is decoded or computed only in
-        part. With `program`, also the column programs that plan batches; they exist after a few batches."""
+        """Describes the plan: stages, chains, results that stay in scratch memory, and samples that are decoded or
+        computed only in part. With `program`, also the column programs, once a few batches were made."""
         plan, r = self._built(), self._runner
         return report.explain(plan, r.threads, r.made_ahead(), r.together, program, r.tried, r.parts)
 
     def stats(self) -> Any:
-        """Time and share of every operator, samples per second, waiting times, and a sentence that says what limits the
-        speed. Prints as a table; `as_dict()` returns a dictionary."""
+        """Returns the time and share of every operator, samples per second, waiting times, and a sentence about what
+        limits the speed. Prints as a table; `as_dict()` returns a dictionary."""
         return report.table(self._built(), self._runner.statistics, self._runner.threads)
 
     def reset_stats(self) -> None:
@@ -380,7 +380,7 @@ class Pipeline(Configured, GraphBuilder):
         timeline.write_trace(self._built(), self._runner.statistics, path)
 
     def report(self, path: str | os.PathLike, outputs: Sequence[Any] = ()) -> None:
-        """Writes an HTML report: what limits the speed, times, graph, plan, bad samples, pictures of `outputs`."""
+        """Writes an HTML report: what limits the speed, times, graph, plan, bad samples, images of `outputs`."""
         page.write(self, path, outputs)
 
     def _repr_html_(self) -> str:

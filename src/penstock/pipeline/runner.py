@@ -47,8 +47,7 @@ def most_threads(settings: Settings, plan: Plan) -> int:
 def open_session(settings: Settings, defined_at: str) -> Session:
     if settings.device_id is None:
         raise ArgumentValueError(
-            f"the pipeline{defined_at} has operators on the GPU and no device_id: say which GPU, for instance "
-            "device_id=0"
+            f"the pipeline{defined_at} has operators on the GPU and no device_id: set it, for instance device_id=0"
         )
     from ..gpu.session import Session  # only pipelines with a GPU pay for its modules
 

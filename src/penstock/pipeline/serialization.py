@@ -91,10 +91,10 @@ def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (TypeError, ValueError) as e:
-        raise ValueError(f"this is no serialised pipeline: {e}") from None
+        raise ValueError(f"not a serialised pipeline: {e}") from None
     version = content.get(_KIND) if isinstance(content, dict) else None
     if version is None:
-        raise ValueError("this is JSON, but no serialised pipeline")
+        raise ValueError("this is JSON, but not a serialised pipeline")
     if version != VERSION:
         raise ValueError(
             f"the pipeline was serialised in format {version} by penstock {content.get('version')}; this version reads "
@@ -134,8 +134,8 @@ def functions_of(
     if missing:
         embedded = any(m in content.get("pickled", {}) for m in missing)
         raise ValueError(
-            f"the serialised pipeline calls functions of its author's: {', '.join(missing)}. Give them by "
-            "functions={name: function}, or, if you trust whoever wrote it, say import_functions=True"
+            f"the serialised pipeline calls functions of its author: {', '.join(missing)}. Pass them as "
+            "functions={name: function}, or, if you trust the author, set import_functions=True"
             + (" or unpickle=True" if embedded else "")
         )
     return found
@@ -148,6 +148,6 @@ def _imported(name: str) -> Any:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as e:
-        how = f"give it by functions={{{name!r}: ...}}"
+        how = f"pass it as functions={{{name!r}: ...}}"
         raise ValueError(f"the function {name} can't be imported: {e}; {how}") from None
     return found

@@ -39,8 +39,8 @@ def _workers(given: Any) -> tuple[int, str]:
         return 1, given
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
         raise ValueError(
-            'workers takes a number of processes, 0 or None for none, "auto" for the cluster of Ray that the program '
-            f'is connected to, or the address of one as "ray://host:10001"; got {given!r}'
+            'workers takes a number of processes, 0 or None for none, "auto" for the Ray cluster that the program is '
+            f'connected to, or the address of one as "ray://host:10001"; got {given!r}'
         )
     return given, ""
 
@@ -53,7 +53,7 @@ def _limits(least: int | None, most: int | None, workers: Any) -> None:
         if isinstance(given, bool) or not isinstance(given, int) or given < 1:
             raise ValueError(f"{name} takes a positive integer, or None; got {given!r}")
         if not workers:
-            raise ValueError(f"{name}={given} is for pipelines with workers: give workers, too")
+            raise ValueError(f"{name}={given} requires workers")
     if least is not None and most is not None and least > most:
         raise ValueError(f"min_workers={least} is more than max_workers={most}")
     if workers and isinstance(workers, int) and not (least or 1) <= workers <= (most or workers):
@@ -198,11 +198,11 @@ class Configured:
 
     _settings: Settings
 
-    max_batch_size: int | None = _setting("max_batch_size", "The largest number of samples in a batch.")
-    batch_size: int | None = _setting("max_batch_size", "The largest number of samples in a batch.")
-    num_threads: int = _setting("num_threads", "Native threads that process samples.")
+    max_batch_size: int | None = _setting("max_batch_size", "Maximum number of samples in a batch.")
+    batch_size: int | None = _setting("max_batch_size", "Maximum number of samples in a batch.")
+    num_threads: int = _setting("num_threads", "Number of native threads that process samples.")
     device_id: int | None = _setting("device_id", "The GPU in use; None for none.")
-    seed: int = _setting("seed", "The seed in use, also when none was given.")
+    seed: int = _setting("seed", "The seed in use, also if none was given.")
     prefetch_queue_depth: int | dict[str, int] | tuple[int, int] = _setting("prefetch_queue_depth", "As it was given.")
     is_restored_from_checkpoint: bool = _setting("is_restored")
     exec_dynamic: bool = _setting("exec_dynamic")
@@ -225,11 +225,11 @@ class Configured:
         raise NotImplementedError
 
     def output_dtype(self) -> list[DALIDataType | None]:
-        """The types demanded of the outputs on construction."""
+        """The required types of the outputs."""
         return per_output(self._settings.demanded["dtype"], self.num_outputs)
 
     def output_ndim(self) -> list[int | None]:
-        """The numbers of dimensions demanded of the outputs on construction."""
+        """The required numbers of dimensions of the outputs."""
         return per_output(self._settings.demanded["ndim"], self.num_outputs)
 
     def executor_statistics(self) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class Configured:
         """Accepted for compatibility: `run` and `schedule_run` may be mixed."""
 
     def _check_api_type_scope(self, api_type: Any) -> AbstractContextManager[None]:
-        """The same, for iterators that programs have written after the pattern of DALI's own."""
+        """Accepted for compatibility, for iterators written after DALI's."""
         return nullcontext()
 
 

@@ -96,7 +96,7 @@ class GraphBuilder:
 
     def __enter__(self) -> Any:
         if self._is_built:
-            raise RuntimeError("the pipeline is built; its definition can't be changed any more")
+            raise RuntimeError("the pipeline is built; its definition can no longer be changed")
         GraphBuilder.push_current(self)
         return self
 
@@ -106,15 +106,15 @@ class GraphBuilder:
     def set_outputs(self, *output_data_nodes: Any) -> None:
         """Sets what the pipeline returns: DataNodes, or constants."""
         if self._is_built:
-            raise RuntimeError("the pipeline is built; its outputs can't be changed any more")
+            raise RuntimeError("the pipeline is built; its outputs can no longer be changed")
         self._graph.outputs = list(output_data_nodes)
 
     def add_sink(self, edge: DataNode) -> None:
-        """Keeps what `edge` depends on in the graph although it is no output."""
+        """Keeps the operators that `edge` depends on in the graph, although it is not an output."""
         self._graph.sinks.append(edge)
 
     def define_graph(self) -> Any:
-        """Overridden by sub-classes: builds the graph and returns its outputs."""
+        """To be overridden by sub-classes: builds the graph and returns its outputs."""
         if self._graph.define is not None:
             return self._graph.define()
         raise NotImplementedError(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators for training frameworks. Each module imports its framework; nothing else does."""
+"""Iterators for training frameworks. Only the module of a framework imports that framework."""

@@ -88,7 +88,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
     """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
     `_convert`.
 
-    An epoch ends with StopIteration. The next one begins with `reset()`, with the next `iter()`, or by itself with
+    An epoch ends with StopIteration. The next one begins with `reset()`, with the next `iter()`, or automatically with
     `auto_reset`.
     """
 
@@ -131,12 +131,12 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self._reader_name = reader_name = reader_name or None  # False, too, where older programs have auto_reset
         if reader_name is not None and size != -1:
             raise ValueError(
-                f"size={size} and reader_name='{reader_name}' exclude each other: the reader tells how large its "
-                f"data set is"
+                f"size={size} and reader_name='{reader_name}' exclude each other: the reader provides the size of its "
+                f"data set"
             )
         if reader_name is not None and last_batch_padded:
             raise ValueError(
-                f"last_batch_padded and reader_name='{reader_name}' exclude each other: the reader tells whether it "
+                f"last_batch_padded and reader_name='{reader_name}' exclude each other: the reader defines whether it "
                 f"pads"
             )
         if reader_name is None and (isinstance(size, bool) or int(size) != size or size == 0 or size < -1):
@@ -330,7 +330,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         return value
 
     def next(self) -> _Value:
-        """The next batch, as `next(iterator)`."""
+        """Returns the next batch, as `next(iterator)`."""
         return self.__next__()
 
     def __iter__(self) -> Iterator[_Value]:
@@ -343,9 +343,8 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
     def reset(self) -> None:
         """Begins the next epoch.
 
-        In the middle of an epoch the rest of it is dropped: the readers go to the beginning of their next epoch, and
-        nothing that
-        was prepared ahead is given out. At the beginning of an epoch there is nothing to do.
+        In the middle of an epoch, the rest is dropped: the readers go to the beginning of their next epoch, and nothing
+        that was prepared ahead is returned. At the beginning of an epoch, it has no effect.
         """
         if not self._given and not self._ended:
             return
@@ -368,15 +367,16 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self._ended = False
 
     def __len__(self) -> int:
-        """Batches in this epoch: as many as arrived in the last one, if the sources ended before `size` there. With
-        on_error="skip", batches of which nothing is left are counted too."""
+        """Number of batches in this epoch, or in the last one if the sources ended before `size` there. With
+        on_error="skip", batches without any samples left are counted too."""
         if self._epochs is None:
             raise TypeError("the iterator has no length: it was given neither a reader_name nor a size")
         return self._epochs.epoch.batches if self._arrived is None else self._arrived
 
     def checkpoints(self) -> list[bytes]:
-        """Where the iterator is, a checkpoint for each pipeline. An iterator over pipelines that were built with
-        them as `checkpoint=`, and with `enable_checkpointing=True`, goes on from there, also in mid-epoch."""
+        """Returns the position of the iterator: a checkpoint for each pipeline. An iterator over pipelines that were
+        built with them as `checkpoint=`, and with `enable_checkpointing=True`, continues from there, also in
+        mid-epoch."""
         states = self._before_first if self._first else resume.states(self)
         return [p._save_checkpoint(state, own) for p, (state, own) in zip(self._pipes, states)]
 

@@ -12,7 +12,7 @@ from .epochs import LastBatchPolicy
 
 
 class Classification(DaliIterator):
-    """For pipelines with two outputs, which it calls "data" and "label"; stands before a framework's iterator."""
+    """Mixin for pipelines with two outputs, named "data" and "label"; precedes a framework's iterator as a base."""
 
     @names_checked
     def __init__(

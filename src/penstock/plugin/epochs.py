@@ -14,19 +14,20 @@ from ..core.constructors import NearestMembers
 class LastBatchPolicy(Enum, metaclass=NearestMembers):
     """What to do with the last batch of an epoch if there are not enough samples to fill it.
 
-    Example with samples 0...6 and batches of 3, epoch after epoch:
+    For samples 0...6 and batches of 3, the last batch is (6, 0, 1) with FILL, or (6, 6, 6) if the reader pads; with
+    DROP there is none, and with PARTIAL it is (6,).
 
     >>> LastBatchPolicy("partial")
     <LastBatchPolicy.PARTIAL: 2>
     """
 
     FILL = 0
-    """Filled up: with the first samples of the next epoch, which then is that much shorter, or with padding if the
+    """The batch is filled with the first samples of the next epoch, which is then shorter, or with padding if the
     reader pads."""
     DROP = 1
     """Left out."""
     PARTIAL = 2
-    """Cut to the samples that belong to the epoch."""
+    """The batch is omitted."""
 
     @classmethod
     def _missing_(cls, value: object) -> LastBatchPolicy | None:

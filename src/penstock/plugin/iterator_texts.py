@@ -12,20 +12,19 @@ T = TypeVar("T", bound=type)
 _TEXTS = {
     "pipelines": "A pipeline or a list of them, all with the same batch size.",
     "output_map": "A name for each output of the pipelines.",
-    "size": "Samples in an epoch over all pipelines; -1 to iterate until the pipeline's source ends. Excludes "
-    "`reader_name`.",
-    "reader_name": "Name of the reader that tells the size of the epoch, the shards and the padding.",
-    "auto_reset": 'How the next epoch begins. False or "no": by `reset()` or `iter()`. True or "yes": by itself. '
-    '"raise": by `reset()` only.',
+    "size": "Number of samples in an epoch over all pipelines; -1 to iterate until the pipeline's source ends. "
+    "Excludes `reader_name`.",
+    "reader_name": "Name of the reader that provides the size of the epoch, the shards and the padding.",
+    "auto_reset": 'How the next epoch begins. False or "no": with `reset()` or `iter()`. True or "yes": automatically. '
+    '"raise": with `reset()` only.',
     "fill_last_batch": "Deprecated: True is `last_batch_policy` FILL, False is PARTIAL.",
-    "dynamic_shape": "Without effect: shapes may always change from batch to batch.",
-    "last_batch_padded": "With `size`: whether the last batch is padded by the source, so that epochs start afresh, or "
-    "goes on into the next epoch.",
+    "dynamic_shape": "Has no effect: shapes may always change from batch to batch.",
+    "last_batch_padded": "With `size`: whether the source pads the last batch, so that the next epoch begins with a "
+    "new batch. Otherwise the last batch continues into the next epoch.",
     "last_batch_policy": "`LastBatchPolicy` or its name: FILL, DROP or PARTIAL.",
-    "prepare_first_batch": "Whether the first batch is made at once, on construction, which also brings up mistakes "
-    "early.",
-    "padding_value": "What padded outputs are filled up with.",
-    "pad_to_multiple_of": "The padded length is a multiple of this, so that there are fewer different shapes.",
+    "prepare_first_batch": "Whether to make the first batch in the constructor, which also reports mistakes early.",
+    "padding_value": "Value with which padded outputs are filled.",
+    "pad_to_multiple_of": "The padded length is a multiple of this, to reduce the number of different shapes.",
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A callback of Lightning that shows what the pipelines of a training cost it."""
+"""A Lightning callback that reports how long a training waits for its pipelines."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["LoaderProgress"]
 
 
 class LoaderProgress(Callback):
-    """Logs `loader/samples_per_s` and `loader/waited_share` of the training's pipelines: into the progress bar and to
-    the trainer's loggers.
+    """Logs `loader/samples_per_s` and `loader/waited_share` of the training's pipelines to the progress bar and to the
+    trainer's loggers.
 
     Parameters
     ----------
     every_n_steps
-        How often. Figures are of the steps since the last time.
+        Interval of the logs. Figures cover the steps since the last log.
     pipeline
-        A Pipeline or an iterator of `penstock.plugin`; None takes the dataloaders of the trainer.
+        A Pipeline or an iterator of `penstock.plugin`. By default the dataloaders of the trainer.
     prog_bar
-        Whether the bar shows the share of the time that the training waits.
+        Whether the progress bar shows the share of time that the training waits.
 
     >>> from lightning import Trainer  # doctest: +SKIP
     >>> trainer = Trainer(callbacks=[LoaderProgress(every_n_steps=50)])  # doctest: +SKIP

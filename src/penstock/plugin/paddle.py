@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that give PaddlePaddle tensors. Those of CPU pipelines share the memory of the batch: nothing is copied."""
+"""Iterators that return PaddlePaddle tensors. Those of CPU pipelines share the memory of the batch: nothing is
+copied."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ _PADDLE_TYPES: dict[DALIDataType, Any] = {
 
 
 def to_paddle_type(tensor: Any) -> Any:
-    """The type that a `DenseTensor` of Paddle has with the elements of this tensor or batch. TypeError if Paddle has
-    none.
+    """Returns the type of a Paddle `DenseTensor` with the elements of this tensor or batch. Raises TypeError if Paddle
+    has none.
 
     >>> import numpy as np
     >>> from penstock.tensors import TensorCPU
@@ -63,10 +64,11 @@ def to_paddle_type(tensor: Any) -> Any:
 
 
 def feed_ndarray(dali_tensor: Any, ptr: Any, cuda_stream: Any = None) -> Any:
-    """Copies a tensor, or a batch whose samples have one shape, to `ptr`: an address as a number, or a Paddle tensor of
-    the same size and type. On the GPU in `cuda_stream`, without waiting for it; by default in one of its own.
+    """Copies a tensor, or a batch whose samples have the same shape, to `ptr`: an address as a number, or a Paddle
+    tensor of the same size and type. On the GPU, the copy is asynchronous on `cuda_stream`, by default on a stream of
+    its own.
 
-    Tensors of the iterators need no copy; this is for memory that you own already.
+    Tensors of the iterators need no copy; this is for memory that you already own.
 
     >>> import numpy as np
     >>> from penstock.tensors import TensorCPU
@@ -195,22 +197,22 @@ def _sequences(output: Any, name: str, keep: int, levels: int) -> Any:
 
 @with_parameters
 class DALIGenericIterator(DaliIterator[list[dict[str, Any]]]):
-    """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
+    """Iterates over pipelines and returns a list with one dictionary {name: tensor} for each pipeline.
 
-    The tensors are Paddle's `DenseTensor` (LoDTensor of old), as with DALI: an executor of a static graph takes them as
-    they are, and `paddle.to_tensor` makes the `paddle.Tensor` of dynamic graphs of them. Neither copies: both share the
-    memory of the batch, which stays theirs for as long as they live. The batch axis is the first one.
+    The tensors are Paddle's `DenseTensor` (formerly LoDTensor), as in DALI: an executor of a static graph accepts them,
+    and `paddle.to_tensor` converts them to the `paddle.Tensor` of dynamic graphs. Neither copies: both share the memory
+    of the batch, which is kept as long as they exist. The first axis is the batch.
 
     Parameters
     ----------
     {pipelines}
     output_map
         A name for each output of the pipelines. A pair (name, levels) is for samples of different lengths: the tensor
-        then has all samples one behind the other and so many levels of lengths (`lod`); with one level, for example,
+        then has all samples concatenated and this number of levels of lengths (`lod`); with one level, for example,
         samples of shapes (2, 3) and (1, 3) become a tensor of shape (3, 3) with the lengths [[2, 1]].
     {size reader_name auto_reset fill_last_batch dynamic_shape last_batch_padded last_batch_policy prepare_first_batch}
 
-    `reset()` works in the middle of an epoch: the rest is dropped and the readers begin their next epoch.
+    `reset()` works in the middle of an epoch: the rest is dropped, and the readers begin their next epoch.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -284,7 +286,7 @@ def _with_levels(output_map: Any) -> tuple[Any, list[int]]:
 
 
 class DALIClassificationIterator(Classification, DALIGenericIterator):
-    """`DALIGenericIterator` for pipelines with two outputs, which it calls "data" and "label"."""
+    """`DALIGenericIterator` for pipelines with two outputs, which are named "data" and "label"."""
 
 
 if not TYPE_CHECKING:

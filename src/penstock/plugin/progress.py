@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bars of progress tell about the pipelines that feed a loop. Imports no framework."""
+"""Progress bars that show figures of the pipelines that feed a loop. Imports no framework."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _Batch = TypeVar("_Batch")
 
 
 class LoaderSpeed:
-    """How fast pipelines give samples, and which share of the time the loop waits for them.
+    """Measures how fast pipelines produce samples, and the share of time that the loop waits for them.
 
-    For bars and logs of one's own: `read()` tells both since it was called last.
+    For your own progress bars and logs: `read()` returns both since its last call.
 
     Parameters
     ----------
@@ -45,13 +45,14 @@ class LoaderSpeed:
         self._last = self._totals()
 
     def read(self) -> dict[str, float]:
-        """`samples_per_s` that the pipelines made; `waited_share` of the time, 0 to 1, that the loop waited."""
+        """Returns `samples_per_s` made by the pipelines and `waited_share`, the share of time the loop waited, 0 to
+        1."""
         before, self._last = self._last, self._totals()
         ns, samples, waited = (now - then for now, then in zip(self._last, before))
         return {"samples_per_s": samples / max(ns / 1e9, 1e-9), "waited_share": min(waited / max(ns, 1), 1.0)}
 
     def limit(self) -> str:
-        """What limits the first pipeline, in a sentence: `Pipeline.stats()["limit"]`."""
+        """A sentence about what limits the first pipeline: `Pipeline.stats()["limit"]`."""
         return str(self._pipes[0].stats()["limit"])
 
     def _totals(self) -> tuple[int, int, int]:
@@ -69,18 +70,18 @@ def pipelines_of(source: Any) -> list[Pipeline]:
 
 
 def progress_bar(batches: Iterable[_Batch], pipeline: Any = None, **kwargs: Any) -> tqdm[_Batch]:
-    """A bar of tqdm over an iterator, which also tells samples per second and how long the loop waits for data.
+    """A tqdm progress bar over an iterator, which also shows samples per second and how long the loop waits for data.
 
     Needs `pip install tqdm`.
 
     Parameters
     ----------
     batches
-        What to iterate over: an iterator of `penstock.plugin`, or anything that takes batches of `pipeline`.
+        The iterable: an iterator of `penstock.plugin`, or anything that returns batches of `pipeline`.
     pipeline
-        Whose figures are shown; those of `batches` if it is None.
+        The pipeline whose figures are shown. By default that of `batches`.
     kwargs
-        Of `tqdm.tqdm`, such as `desc`, `total`, `mininterval` and `disable`.
+        Arguments of `tqdm.tqdm`, such as `desc`, `total`, `mininterval` and `disable`.
 
     >>> from penstock.plugin.pytorch import DALIGenericIterator  # doctest: +SKIP
     >>> for batch in progress_bar(DALIGenericIterator(pipe, ["x"]), desc="epoch 1"):  # doctest: +SKIP
@@ -104,7 +105,7 @@ def progress_bar(batches: Iterable[_Batch], pipeline: Any = None, **kwargs: Any)
             return super().display(*args, **kwargs)
 
         def close(self) -> None:
-            """Leaves the figures of the whole loop."""
+            """Shows the figures of the whole loop."""
             self._speed = overall
             super().close()
 

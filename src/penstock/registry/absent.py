@@ -20,9 +20,9 @@ def explain(place: str, name: str) -> str:
     for wanted in (dotted, snake_case(dotted), dotted.lower(), re.sub("_?reader$", "_reader", dotted.lower())):
         known = FORMER.get(wanted, wanted)
         if known in INSTEAD:
-            return f"DALI's fn.{known} is not there yet: {INSTEAD[known]}."
+            return f"DALI's fn.{known} is not implemented yet: {INSTEAD[known]}."
         within = [known for known in INSTEAD if known.startswith(wanted + ".")]
         if within:
             are = "is" if len(within) == 1 else "are"
-            return f"DALI's fn.{', fn.'.join(within)} {are} not there yet: {INSTEAD[within[0]]}."
+            return f"DALI's fn.{', fn.'.join(within)} {are} not implemented yet: {INSTEAD[within[0]]}."
     return other_libraries.of_name(dotted)

@@ -34,7 +34,7 @@ class BatchFunction(Operator, abstract=True):
     mixes_samples = True
     called = "function"  # by the user, in errors
     function = Arg(object, doc="What is called.")
-    num_outputs = Arg(int, 1, "How many arrays it returns.")
+    num_outputs = Arg(int, 1, "Number of arrays that it returns.")
     output_layouts = Arg(object, None, "Layouts of the outputs' samples: one for all, or a list.")
 
     @classmethod

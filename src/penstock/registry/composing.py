@@ -25,9 +25,10 @@ class _Composed:
 
 
 def Compose(op_list: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """One callable that calls operators one after the other, each with all outputs of the one before.
+    """Composes operators into one callable that calls them one after the other, each with all outputs of the previous
+    one.
 
-    Data of the CPU goes to the GPU where an operator asks for it. Raises TypeError for what can't be called.
+    CPU data is copied to the GPU for operators that require it. Raises TypeError for elements that are not callable.
 
     >>> from penstock import ops
     >>> ops.Compose([ops.Brightness(brightness=2.0), ops.Flip()])
@@ -38,12 +39,12 @@ def Compose(op_list: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         raise ValueError("ops.Compose needs one operator at least; got an empty list")
     for i, operator in enumerate(operators):
         if not callable(operator):
-            raise TypeError(f"ops.Compose: element {i} of op_list is no operator or other callable: {operator!r}")
+            raise TypeError(f"ops.Compose: element {i} of op_list is not an operator or other callable: {operator!r}")
     return _Composed(operators)
 
 
 def Reload() -> None:
-    """Without effect: operators that are declared later are found when they are asked for."""
+    """Has no effect: operators declared later are found when they are requested."""
 
 
 def _schema_names(device: str) -> list[str]:
@@ -52,24 +53,25 @@ def _schema_names(device: str) -> list[str]:
 
 
 def cpu_ops() -> set[str]:
-    """The operators that run on the CPU, as DALI's schemas are called: "readers__File"."""
+    """Returns the operators that run on the CPU, by the names of DALI's schemas: "readers__File"."""
     return set(_schema_names("cpu"))
 
 
 def gpu_ops() -> set[str]:
-    """The operators that run on the GPU."""
+    """Returns the operators that run on the GPU."""
     return set(_schema_names("gpu"))
 
 
 def mixed_ops() -> set[str]:
-    """The operators that take data on the CPU and give it on the GPU."""
+    """Returns the operators that take data on the CPU and return it on the GPU."""
     return set(_schema_names("mixed"))
 
 
 def python_op_factory(
     name: str, schema_name: str, internal_schema_name: str | None = None, generated: bool = True
 ) -> type:
-    """A class of the given name for the operator that DALI registers as `schema_name`: "Resize", "readers__File".
+    """Returns a class with the given name for the operator that DALI registers as `schema_name`: "Resize",
+    "readers__File".
 
     Raises KeyError if there is no such operator.
 

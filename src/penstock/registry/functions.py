@@ -116,9 +116,9 @@ def places(cls: type[Operator], root: str = "fn") -> list[tuple[list[str], str, 
 
 
 def function_of(operator: type[Operator]) -> Callable[..., DataNode]:
-    """The function of an operator's class: `function_of(Posterize)` is `fn.posterize`.
+    """Returns the function of an operator's class: `function_of(Posterize)` is `fn.posterize`.
 
-    For operators of one's own, of which type checkers know the class and nothing else.
+    For your own operators, of which type checkers know only the class.
 
     >>> from penstock import fn
     >>> from penstock.operators.geometry.resize import Resize

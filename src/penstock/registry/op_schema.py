@@ -140,7 +140,8 @@ def _written(value: Any) -> str:
 
 
 def TryGetSchema(name: str) -> OpSchema | None:
-    """The schema of an operator by its class's name, such as "Resize" or "readers__File"; None if there is none."""
+    """Returns the schema of an operator by its class name, such as "Resize" or "readers__File"; None if there is
+    none."""
     for operator in REGISTRY.values():
         schema = OpSchema(operator)
         if schema.Name() == name:
@@ -149,7 +150,7 @@ def TryGetSchema(name: str) -> OpSchema | None:
 
 
 def GetSchema(name: str) -> OpSchema:
-    """The schema of an operator by its class's name, such as "Resize" or "readers__File". KeyError if there is none."""
+    """Returns the schema of an operator by its class name, such as "Resize". Raises KeyError if there is none."""
     found = TryGetSchema(name)
     if found is None:
         near = suggest(name, [OpSchema(operator).Name() for operator in REGISTRY.values()])

@@ -137,7 +137,7 @@ def docstring(cls: type[Operator], warning: str = "") -> str:
         lines.append(f"{arg.name} : {type_text(arg).removesuffix(' | None')}{default}")
         lines += textwrap.wrap(remark(arg), 100, initial_indent="    ", subsequent_indent="    ")
     places = [f'"{d}"' for d in cls.devices]
-    where = " or ".join(places) + ("; where its inputs are, if not given." if len(places) > 1 else ".")
-    lines += ["device : str, optional", f"    Where it runs: {where}"]
+    where = " or ".join(places) + (". By default that of the inputs." if len(places) > 1 else ".")
+    lines += ["device : str, optional", f"    Device to run on: {where}"]
     lines += ["name : str, optional", "    Name of the operator in the graph."]
     return "\n".join(lines) + "\n"

@@ -21,7 +21,7 @@ __all__ = ["TensorCPU", "TensorListCPU"]
 class TensorCPU:
     """One sample, or a whole dense batch, in CPU memory.
 
-    Shares its memory through `__array_interface__` and DLPack; the memory lives as long as anything refers to it.
+    Shares its memory through `__array_interface__` and DLPack; the memory is valid as long as anything refers to it.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ class TensorCPU:
         self._layout = check_layout(layout, self._array.ndim, "the tensor")
 
     def source_info(self) -> str:
-        """Where the sample came from: a file name, relative to `file_root` if it was read with one, or a record of a
+        """The origin of the sample: a file name, relative to `file_root` if it was read with one, or a record of a
         container."""
         return given_name(self._source)
 
     def get_property(self, key: str) -> Any:
-        """`"layout"` or `"source_info"`; None for what there is not."""
+        """Returns `"layout"` or `"source_info"`; None if there is none."""
         return {"layout": self._layout, "source_info": given_name(self._source)}.get(key) or None
 
     def data_ptr(self) -> int:
@@ -97,11 +97,11 @@ class TensorCPU:
         copy_out(self._array, ptr)
 
     def reinterpret(self, new_type: DALIDataType) -> None:
-        """Takes the bytes for elements of another type of the same size."""
+        """Reinterprets the bytes as elements of another type of the same size."""
         self._array = self._array.view(same_size(self._array.dtype, new_type))
 
     def squeeze(self, dim: int | None = None) -> bool:
-        """Drops dimensions of extent 1 (or the one given); says whether anything was dropped."""
+        """Removes dimensions of extent 1 (or the given one); returns whether any was removed."""
         ndim = self._array.ndim
         if dim is not None and not -ndim <= dim < ndim:
             raise IndexError(f"a tensor of {ndim} dimensions has no dimension {dim}")
@@ -131,9 +131,9 @@ class TensorListCPU(TensorList):
         A list of `TensorCPU` or arrays of one type and number of dimensions, an array whose first axis is the batch, a
         DLPack capsule of one, or a `TensorListCPU`.
     layout
-        The layout of a sample, such as "HWC"; by default that of the samples.
+        The layout of a sample, such as "HWC". By default that of the samples.
     contiguous
-        Copies the samples of a list into one block.
+        Whether to copy the samples of a list into one block.
 
     >>> import numpy as np
     >>> batch = TensorListCPU([np.zeros((4, 6, 3), np.uint8), np.zeros((2, 5, 3), np.uint8)], "HWC")
@@ -170,7 +170,7 @@ class TensorListCPU(TensorList):
 
     @staticmethod
     def broadcast(sample: TensorCPU, num_samples: int) -> TensorListCPU:
-        """A batch that has the same sample `num_samples` times. The sample is copied once."""
+        """Returns a batch that has the same sample `num_samples` times. The sample is copied once."""
         array = np.repeat(sample._array[None], num_samples, axis=0)
         return TensorListCPU(array, sample.layout())
 
@@ -178,7 +178,7 @@ class TensorListCPU(TensorList):
     def from_dlpack_list(
         list_of_objects: Sequence[Any], layout: str | None = None, contiguous: bool = False
     ) -> TensorListCPU:
-        """A batch from a list of arrays that speak DLPack."""
+        """Creates a batch from a list of arrays that support DLPack."""
         return TensorListCPU([as_numpy(o) for o in list_of_objects], layout, contiguous=contiguous)
 
     def __getitem__(self, i: int) -> TensorCPU:
@@ -191,11 +191,11 @@ class TensorListCPU(TensorList):
         return (self[i] for i in range(len(self)))
 
     def at(self, i: int) -> np.ndarray:
-        """Sample i as a NumPy array that shares the memory."""
+        """Returns sample i as a NumPy array that shares the memory."""
         return self._batch.sample(self._number(i))
 
     def as_array(self) -> np.ndarray:
-        """The batch as one NumPy array, without a copy if the samples lie one behind the other. ValueError if they
+        """Returns the batch as one NumPy array, without a copy if the samples are contiguous. Raises ValueError if they
         differ in shape."""
         try:
             return self._batch.array()
@@ -215,12 +215,13 @@ class TensorListCPU(TensorList):
         return (1, 0)
 
     def as_tensor(self) -> TensorCPU:
-        """The batch as one tensor, the batch axis first. ValueError if the samples differ in shape."""
+        """Returns the batch as one tensor whose first axis is the batch. Raises ValueError if the samples differ in
+        shape."""
         layout = self._batch.spec.layout
         return TensorCPU(self.as_array(), "N" + layout if layout else "")
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
-        """The batch as one tensor of another shape with the same number of elements."""
+        """Returns the batch as one tensor of another shape with the same number of elements."""
         have, want = int(self._batch.spec.volumes().sum()), int(np.prod(shape))
         if have != want:
             raise ShapeError(
@@ -229,7 +230,7 @@ class TensorListCPU(TensorList):
         return TensorCPU(self._flat().reshape(shape))
 
     def _flat(self) -> np.ndarray:
-        """All elements of all samples; a copy if the samples differ in shape."""
+        """Returns all elements of all samples; a copy if the samples differ in shape."""
         if self.is_dense_tensor():
             return self.as_array().reshape(-1)
         return np.concatenate([self.at(i).reshape(-1) for i in range(len(self))])
@@ -248,7 +249,7 @@ class TensorListCPU(TensorList):
         copy_out(self._flat(), ptr)
 
     def reset(self) -> None:
-        """Lets go of the samples."""
+        """Releases the samples."""
         spec = self._batch.spec
         self._batch = Batch.from_array(np.empty((0,) * (1 + spec.ndim), spec.dtype), spec.layout)
 

@@ -27,8 +27,8 @@ UNORDERED = -1  # as a stream: nothing waits, as in DLPack
 class TensorGPU:
     """One sample, or a whole dense batch, in GPU memory.
 
-    Shares its memory through DLPack and `__cuda_array_interface__`; it lives as long as anything refers to it. Whoever
-    takes it by DLPack waits on the GPU, not on the host, until the data is there.
+    Shares its memory through DLPack and `__cuda_array_interface__`; it is valid as long as anything refers to it. A
+    consumer that uses DLPack waits on the GPU, not on the host, until the data is complete.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class TensorGPU:
     layout
         The layout, such as "HWC"; None or "" for none.
     device_id
-        The GPU; by default that of the object.
+        The GPU. By default that of the object.
     stream
-        For a capsule: the stream whose work makes the data, by default the default one. Arrays tell it themselves.
+        For a capsule: the stream that computes the data. By default the default stream. Arrays provide their own.
     """
 
     _batch: DeviceBatch  # of one sample
@@ -102,21 +102,21 @@ class TensorGPU:
         self._batch = _relabelled(self._batch, layout=check_layout(layout, spec.ndim, "the tensor"))
 
     def device_id(self) -> int:
-        """The number of the GPU."""
+        """The index of the GPU."""
         return self._batch.device.id
 
     @property
     def stream(self) -> int:
-        """The stream that made the data."""
+        """The stream that computed the data."""
         return self._batch.stream.handle or 0
 
     def source_info(self) -> str:
-        """Where the sample came from: a file name, relative to `file_root` if it was read with one, or a record of a
+        """The origin of the sample: a file name, relative to `file_root` if it was read with one, or a record of a
         container."""
         return given_name(self._source)
 
     def get_property(self, key: str) -> Any:
-        """`"layout"` or `"source_info"`; None for what there is not."""
+        """Returns `"layout"` or `"source_info"`; None if there is none."""
         return {"layout": self.layout(), "source_info": given_name(self._source)}.get(key) or None
 
     def data_ptr(self) -> int:
@@ -124,7 +124,7 @@ class TensorGPU:
         return int(self._batch.rows["data"][0])
 
     def as_cpu(self) -> TensorCPU:
-        """A copy in CPU memory."""
+        """Returns a copy in CPU memory."""
         host = self._batch.download()
         tensor = TensorCPU(host.sample(0), self.layout())
         tensor._source = self._source
@@ -137,11 +137,11 @@ class TensorGPU:
         copy_out(self._batch, ptr, cuda_stream, non_blocking)
 
     def reinterpret(self, new_type: DALIDataType) -> None:
-        """Takes the bytes for elements of another type of the same size."""
+        """Reinterprets the bytes as elements of another type of the same size."""
         self._batch = _relabelled(self._batch, dtype=same_size(self._batch.spec.dtype, new_type))
 
     def squeeze(self, dim: int | None = None) -> bool:
-        """Drops dimensions of extent 1 (or the one given); says whether anything was dropped."""
+        """Removes dimensions of extent 1 (or the given one); returns whether any was removed."""
         ndim, shape, layout = self.ndim(), self._shape, self.layout()
         if dim is not None and not -ndim <= dim < ndim:
             raise IndexError(f"a tensor of {ndim} dimensions has no dimension {dim}")
@@ -170,9 +170,9 @@ class TensorListGPU(TensorList):
         A list of `TensorGPU` or arrays on the GPU of one type and number of dimensions, an array whose first axis is
         the batch, a DLPack capsule of one, or a `TensorListGPU`.
     layout
-        The layout of a sample, such as "HWC"; by default that of the samples.
+        The layout of a sample, such as "HWC". By default that of the samples.
     contiguous
-        Copies the samples of a list into one block.
+        Whether to copy the samples of a list into one block.
     """
 
     _batch: DeviceBatch
@@ -242,14 +242,14 @@ class TensorListGPU(TensorList):
 
     @staticmethod
     def broadcast(sample: TensorGPU, num_samples: int) -> TensorListGPU:
-        """A batch that has the same sample `num_samples` times, without copies."""
+        """Returns a batch that has the same sample `num_samples` times, without copies."""
         return TensorListGPU(sample._batch.take(np.zeros(num_samples, "i8")))
 
     @staticmethod
     def from_dlpack_list(
         list_of_objects: Sequence[Any], layout: str | None = None, stream: Any = None, contiguous: bool = False
     ) -> TensorListGPU:
-        """A batch from a list of arrays that speak DLPack."""
+        """Creates a batch from a list of arrays that support DLPack."""
         return TensorListGPU([TensorGPU(o) for o in list_of_objects], layout, contiguous=contiguous)
 
     def _own(self) -> DeviceBatch:
@@ -273,7 +273,8 @@ class TensorListGPU(TensorList):
     at = __getitem__
 
     def as_tensor(self) -> TensorGPU:
-        """The batch as one tensor, the batch axis first. ValueError if the samples differ in shape."""
+        """Returns the batch as one tensor whose first axis is the batch. Raises ValueError if the samples differ in
+        shape."""
         spec = self._batch.spec
         if not spec.is_dense:
             raise ShapeError(
@@ -291,14 +292,14 @@ class TensorListGPU(TensorList):
         return TensorGPU._of(batch.with_rows(one, rows, (*batch.owners, batch)))
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorGPU:
-        """The batch as one tensor of another shape with the same number of elements."""
+        """Returns the batch as one tensor of another shape with the same number of elements."""
         have, want = int(self._batch.spec.volumes().sum()), int(np.prod(shape))
         if have != want or not self.is_dense_tensor():
             raise ShapeError(f"a batch of {have} elements can't become a tensor of shape {list(shape)}")
         return self._as_one(list(shape))
 
     def as_cpu(self) -> TensorListCPU:
-        """A copy in CPU memory."""
+        """Returns a copy in CPU memory."""
         return TensorListCPU(self._batch.download())
 
     def __dlpack__(self, *, stream: Any = None, dl_device: Any = None, copy: bool | None = None, **kwargs: Any) -> Any:
@@ -316,12 +317,12 @@ class TensorListGPU(TensorList):
         return self.as_tensor().__cuda_array_interface__
 
     def device_id(self) -> int:
-        """The number of the GPU."""
+        """The index of the GPU."""
         return self._batch.device.id
 
     @property
     def stream(self) -> int:
-        """The stream that made the data."""
+        """The stream that computed the data."""
         return self._batch.stream.handle or 0
 
     def data_ptr(self) -> int:
@@ -336,7 +337,7 @@ class TensorListGPU(TensorList):
         copy_out(self._batch, ptr, cuda_stream, non_blocking)
 
     def reset(self) -> None:
-        """Lets go of the samples."""
+        """Releases the samples."""
         self._batch = self._batch.take(np.zeros(0, "i8"))
 
     def __str__(self) -> str:

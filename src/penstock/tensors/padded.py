@@ -49,7 +49,7 @@ def padded(output: Any, extents: tuple[int, ...], value: float, keep: int | None
     with np.errstate(all="ignore"):
         fill = np.array([value]).astype(dtype)
     if dtype.kind != "f" and fill[0] != value:
-        raise ValueError(f"padding_value={value!r} is no value of the type {dtype.name}")
+        raise ValueError(f"padding_value={value!r} is not a value of the type {dtype.name}")
     n = len(shapes(output, keep))
     out = Batch.allocate(Spec.uniform(n, extents, dtype)).array()
     if out.size:

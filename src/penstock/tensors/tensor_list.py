@@ -13,7 +13,7 @@ from ..core.dtypes import DALIDataType
 
 
 class ShapeError(ValueError, RuntimeError):
-    """The samples of a batch differ in shape where they may not. A RuntimeError too, as DALI raises one."""
+    """Raised where the samples of a batch differ in shape but must not. Also a RuntimeError, as in DALI."""
 
 
 def check_layout(layout: str | None, ndim: int, what: str) -> str:
@@ -88,7 +88,7 @@ class TensorList:
         self._batch = self._batch.relabel(self._batch.spec.like(layout=layout))
 
     def reinterpret(self, new_type: DALIDataType) -> None:
-        """Takes the bytes for elements of another type of the same size."""
+        """Reinterprets the bytes as elements of another type of the same size."""
         spec = self._batch.spec
         self._batch = self._batch.relabel(spec.like(dtype=same_size(spec.dtype, new_type)))
 

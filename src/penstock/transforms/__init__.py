@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's transforms, with the very pixels of torchvision on tensors and of Pillow on images.
+"""torchvision's transforms, with exactly the pixels of torchvision for tensors and of Pillow for images.
 
-The names and arguments are those of `torchvision.transforms.v2`; a recipe moves by changing its import. With the same
-state of PyTorch's generator, random transforms draw the same parameters. Needs PyTorch and Pillow, not torchvision.
+Names and arguments are those of `torchvision.transforms.v2`; to convert a program, change its import. With the same
+state of PyTorch's generator, random transforms draw the same parameters. Requires PyTorch and Pillow, not torchvision.
 
 >>> import torch
 >>> t = Compose([RandomResizedCrop(24), RandomHorizontalFlip(), ToDtype(torch.float32, scale=True)])

@@ -16,12 +16,12 @@ from .functional.geometry import as_picture
 
 
 class Transform(torch.nn.Module):
-    """Base of all transforms, also of your own: override `transform`, and `make_params` if there is chance in it.
+    """Base of all transforms, including your own: override `transform`, and `make_params` if it is random.
 
-    A transform takes a picture, or a sample of any structure (tuples, lists, dictionaries) with pictures in it: all
-    images of Pillow, and those and the videos of `torchvision.tv_tensors`, or if there are none the first tensor. All
-    get the same parameters, also its masks, boxes and key points, where pixels move. The rest is passed through.
-    Random numbers are those of PyTorch's generator, drawn as torchvision draws them.
+    A transform takes an image, or a sample of any structure (tuples, lists, dictionaries) that contains images: all
+    Pillow images, and images and videos of `torchvision.tv_tensors`, or if there are none, the first tensor. All get
+    the same parameters, including masks, boxes and key points if pixels are moved. Everything else is returned
+    unchanged. Random numbers are drawn from PyTorch's generator in the same way as by torchvision.
     """
 
     views = False  # `transform` takes and gives a `Picture`, too
@@ -29,12 +29,12 @@ class Transform(torch.nn.Module):
     moves = True  # pixels, so that masks, boxes and key points go with them
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """The parameters for one call, from the pictures of the sample."""
+        """Returns the parameters for one call, given the images of the sample."""
         return {}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """One picture."""
-        raise NotImplementedError(f"{type(self).__name__} has no `transform`, which says what it does")
+        """Transforms one image."""
+        raise NotImplementedError(f"{type(self).__name__} has no `transform`, which must be overridden")
 
     def applies(self) -> bool:
         """Whether it does anything this time."""
@@ -79,7 +79,7 @@ def pictures_of(flat: Sequence[Any]) -> list[int]:
 
 
 class RandomTransform(Transform):
-    """Base of transforms that are done with the probability `p`."""
+    """Base of transforms that are applied with the probability `p`."""
 
     def __init__(self, p: float = 0.5):
         super().__init__()
@@ -99,8 +99,9 @@ def _called(transform: Callable, x: Any) -> Any:
 
 
 class Compose(Transform):
-    """Does transforms one after the other. Between those that native code does, no image is made: a crop behind a
-    resize computes only what it keeps, and the conversion to floats reads flipped and cropped pixels where they lie.
+    """Applies transforms one after the other. Native code runs consecutive transforms without creating images in
+    between: a crop after a resize computes only what it keeps, and the conversion to floats reads flipped and cropped
+    pixels in place.
 
     >>> from penstock import transforms
     >>> t = Compose([transforms.Resize(32), transforms.CenterCrop(24), transforms.ToTensor()])
@@ -154,7 +155,7 @@ def joined(transforms: Sequence[Callable]) -> list[Callable]:
 
 
 class RandomApply(Transform):
-    """Does a list of transforms, or one, with the probability `p`."""
+    """Applies a list of transforms, or one, with the probability `p`."""
 
     def __init__(self, transforms: Any, p: float = 0.5):
         super().__init__()
@@ -174,7 +175,7 @@ class RandomApply(Transform):
 
 
 class RandomChoice(Transform):
-    """Does one of several transforms, with the probabilities `p` (the same by default)."""
+    """Applies one of several transforms, with the probabilities `p` (by default equal)."""
 
     def __init__(self, transforms: Sequence[Callable], p: Sequence[float] | None = None):
         super().__init__()
@@ -190,7 +191,7 @@ class RandomChoice(Transform):
 
 
 class RandomOrder(Transform):
-    """Does transforms in a random order."""
+    """Applies transforms in a random order."""
 
     def __init__(self, transforms: Sequence[Callable]):
         super().__init__()
@@ -206,7 +207,7 @@ class RandomOrder(Transform):
 
 
 class Identity(Transform):
-    """Does nothing."""
+    """Returns its input unchanged."""
 
     views, reads = True, False
 
@@ -215,7 +216,7 @@ class Identity(Transform):
 
 
 class Lambda(Transform):
-    """Calls a function with each picture; with `types`, only with those that are instances of them."""
+    """Calls a function with each image; with `types`, only with instances of these."""
 
     def __init__(self, lambd: Callable[[Any], Any], *types: type):
         super().__init__()

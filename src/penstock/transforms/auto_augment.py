@@ -22,7 +22,7 @@ from .geometry import fill_for
 
 
 class AutoAugmentPolicy(Enum):
-    """The data set that a policy of AutoAugment was found on."""
+    """The data set for which a policy of AutoAugment was found."""
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
@@ -201,7 +201,7 @@ def _any_of(space: dict[str, _Strengths]) -> str:
 
 
 class AutoAugment(_Augment):
-    """A random one of 25 pairs of steps, which were found for a data set."""
+    """Applies a random one of 25 pairs of steps found for a data set."""
 
     def __init__(self, policy: Any = AutoAugmentPolicy.IMAGENET, interpolation: Any = "nearest", fill: Any = None):
         super().__init__(interpolation, fill)
@@ -220,7 +220,7 @@ class AutoAugment(_Augment):
 
 
 class RandAugment(_Augment):
-    """`num_ops` random steps of one strength."""
+    """Applies `num_ops` random steps of the same strength."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class RandAugment(_Augment):
 
 
 class TrivialAugmentWide(_Augment):
-    """One random step of a random strength."""
+    """Applies one random step of a random strength."""
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Any = "nearest", fill: Any = None):
         super().__init__(interpolation, fill)
@@ -256,7 +256,7 @@ class TrivialAugmentWide(_Augment):
 
 
 class AugMix(_Augment):
-    """A random mixture of the picture and of `mixture_width` chains of random steps."""
+    """Mixes the image randomly with `mixture_width` chains of random steps."""
 
     def __init__(
         self,

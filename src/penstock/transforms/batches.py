@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that mix the pictures of a batch, and their labels."""
+"""Transforms that mix the images of a batch, and their labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _second(sample: Any) -> Any:
 
 
 class _Mixing(Transform):
-    """Base: each picture is mixed with the one before it, by a share of the distribution Beta(alpha, alpha)."""
+    """Base: each image is mixed with the previous one, by a share drawn from the distribution Beta(alpha, alpha)."""
 
     def __init__(self, *, alpha: float = 1.0, num_classes: int | None = None, labels_getter: Any = "default"):
         super().__init__()
@@ -71,7 +71,7 @@ def _mix(x: torch.Tensor, share: float) -> torch.Tensor:
 
 
 class MixUp(_Mixing):
-    """The sum of two pictures, each times its share."""
+    """Returns the weighted sum of each image and the previous one."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         share = float(self._share.sample(()))
@@ -82,7 +82,7 @@ class MixUp(_Mixing):
 
 
 class CutMix(_Mixing):
-    """A random rectangle of the one before is pasted."""
+    """Pastes a random rectangle of the previous image into each image."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         share = float(self._share.sample(()))

@@ -27,12 +27,12 @@ def _range(value: Any, name: str, center: float = 1.0, least: float = 0.0, most:
     else:
         raise TypeError(f"{name} takes a number, or the least and the most; got {value!r}")
     if not least <= low <= high <= most:
-        raise ValueError(f"{name} lies between {least} and {most}, the least first; got {value}")
+        raise ValueError(f"{name} must be between {least} and {most}, the smaller one first; got {value}")
     return None if low == high == center else (float(low), float(high))
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue by random factors, in a random order."""
+    """Changes brightness, contrast, saturation and hue by random factors, in a random order."""
 
     moves = False
 
@@ -55,7 +55,7 @@ class ColorJitter(Transform):
 
 
 class Grayscale(Transform):
-    """The luma, in one or three channels."""
+    """Converts to greyscale (luma), with one or three channels."""
 
     moves = False
 
@@ -68,7 +68,7 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(RandomTransform):
-    """The luma in as many channels as there are, with the probability `p`."""
+    """Converts to greyscale (luma) with the probability `p`; the number of channels is kept."""
 
     moves = False
 
@@ -82,7 +82,7 @@ class RandomGrayscale(RandomTransform):
 
 
 class RandomInvert(RandomTransform):
-    """White minus the picture, with the probability `p`."""
+    """Inverts the image with the probability `p`."""
 
     moves = False
 
@@ -91,7 +91,7 @@ class RandomInvert(RandomTransform):
 
 
 class RandomPosterize(RandomTransform):
-    """The most significant `bits`, with the probability `p`."""
+    """Keeps the `bits` most significant bits, with the probability `p`."""
 
     moves = False
 
@@ -104,7 +104,7 @@ class RandomPosterize(RandomTransform):
 
 
 class RandomSolarize(RandomTransform):
-    """What is at least the `threshold` is inverted, with the probability `p`."""
+    """Inverts values of at least `threshold`, with the probability `p`."""
 
     moves = False
 
@@ -117,7 +117,7 @@ class RandomSolarize(RandomTransform):
 
 
 class RandomAdjustSharpness(RandomTransform):
-    """Sharpness by a factor, with the probability `p`."""
+    """Changes the sharpness by a factor, with the probability `p`."""
 
     moves = False
 
@@ -130,7 +130,7 @@ class RandomAdjustSharpness(RandomTransform):
 
 
 class RandomAutocontrast(RandomTransform):
-    """Each channel from black to white, with the probability `p`."""
+    """Stretches each channel to the range from black to white, with the probability `p`."""
 
     moves = False
 
@@ -139,7 +139,7 @@ class RandomAutocontrast(RandomTransform):
 
 
 class RandomEqualize(RandomTransform):
-    """An equal histogram, with the probability `p`."""
+    """Equalises the histogram of each channel, with the probability `p`."""
 
     moves = False
 
@@ -148,7 +148,7 @@ class RandomEqualize(RandomTransform):
 
 
 class GaussianBlur(Transform):
-    """A Gaussian of a random `sigma`; `kernel_size` is a number, or (x, y)."""
+    """Blurs with a Gaussian of a random `sigma`; `kernel_size` is a number, or (x, y)."""
 
     moves = False
 

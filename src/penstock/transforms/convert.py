@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that change what pictures are: images, tensors, and their types."""
+"""Transforms that convert images, tensors, and their types."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class _ForImages(Transform):
 
 
 class PILToTensor(_ForImages):
-    """Images as tensors (C, H, W) of the same elements."""
+    """Converts images to tensors (C, H, W) with the same values."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return inpt if isinstance(inpt, Picture) and inpt.mode is None else F.pil_to_tensor(inpt)
 
 
 class ToImage(_ForImages):
-    """Images and arrays (H, W, C) as tensors (C, H, W): plain ones, or beside masks, boxes or key points of
-    `torchvision.tv_tensors`, its Image."""
+    """Converts images and arrays (H, W, C) to tensors (C, H, W): plain ones, or `Image` of `torchvision.tv_tensors` if
+    the sample also has its masks, boxes or key points."""
 
     accepted = (Image.Image, Picture, np.ndarray)
 
@@ -57,7 +57,7 @@ class ToImage(_ForImages):
 
 
 class ToTensor(_ForImages):
-    """Images and arrays (H, W, C) as tensors (C, H, W), bytes divided by 255."""
+    """Converts images and arrays (H, W, C) to tensors (C, H, W); bytes are divided by 255."""
 
     accepted = (Image.Image, Picture, np.ndarray)
 
@@ -66,7 +66,7 @@ class ToTensor(_ForImages):
 
 
 class ToPureTensor(Transform):
-    """Tensors of `torchvision.tv_tensors` as plain ones."""
+    """Converts tensors of `torchvision.tv_tensors` to plain ones."""
 
     views, reads = True, False
 
@@ -76,7 +76,7 @@ class ToPureTensor(Transform):
 
 
 class ToPILImage(Transform):
-    """Tensors (C, H, W) and arrays (H, W, C) as images."""
+    """Converts tensors (C, H, W) and arrays (H, W, C) to images."""
 
     moves = False
 
@@ -93,7 +93,7 @@ class ToPILImage(Transform):
 
 
 class ToDtype(Transform):
-    """Elements of another type; with `scale`, white stays white, and floats are in [0, 1]."""
+    """Converts the type; with `scale`, values are scaled so that white stays white, and floats are in [0, 1]."""
 
     moves = False
 
@@ -128,21 +128,21 @@ class ToDtype(Transform):
 
 
 class ConvertImageDtype(ToDtype):
-    """Elements of another type, where white stays white."""
+    """Converts the type; values are scaled so that white stays white."""
 
     def __init__(self, dtype: torch.dtype = torch.float32):
         super().__init__(dtype, scale=True)
 
 
 class Normalize(Transform):
-    """(x - mean) / std, for each channel of a tensor of floats."""
+    """Computes (x - mean) / std for each channel of a float tensor."""
 
     moves = False
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False):
         super().__init__()
         if any(v == 0 for v in std):
-            raise ValueError(f"std={list(std)} has a zero, by which would be divided")
+            raise ValueError(f"std={list(std)} has a zero, which can't be divided by")
         self.mean, self.std, self.inplace = list(mean), list(std), inplace
         self._columns: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that change sizes, and choose and mirror parts of pictures."""
+"""Transforms that resize, crop and flip images."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def fill_for(fill: Any, x: Any) -> Any:
 
 
 class Resize(Transform):
-    """Resizes to (height, width), or so that the shorter edge has a length; the longer one at most `max_size`.
+    """Resizes to (height, width), or so that the shorter edge has a given length; the longer one at most `max_size`.
 
-    The pixels of images of Pillow are those of `Image.resize`, which always averages when it shrinks; those of tensors
-    are PyTorch's, which averages unless `antialias` is False.
+    Images of Pillow get the pixels of `Image.resize`, which always averages when it shrinks. Tensors get PyTorch's,
+    which averages unless `antialias` is False.
     """
 
     views = True
@@ -55,7 +55,7 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """The middle of (height, width), or of a square; smaller pictures are padded with zeros."""
+    """Crops the centre of (height, width), or a square; smaller images are padded with zeros."""
 
     views, reads = True, False
 
@@ -68,7 +68,7 @@ class CenterCrop(Transform):
 
 
 class RandomCrop(Transform):
-    """A window of (height, width) at a random place, after padding."""
+    """Crops a window of (height, width) at a random position, after padding."""
 
     views, reads = True, False
 
@@ -108,7 +108,7 @@ class RandomCrop(Transform):
 
 
 class RandomResizedCrop(Transform):
-    """A random window, of a random share of the area (`scale`) and a random aspect (`ratio`), resized to `size`."""
+    """Crops a window of a random share of the area (`scale`) and aspect ratio (`ratio`), and resizes it to `size`."""
 
     views = True
 
@@ -154,7 +154,7 @@ class RandomResizedCrop(Transform):
 
 
 class RandomHorizontalFlip(RandomTransform):
-    """Left and right exchanged, with the probability `p`."""
+    """Flips left and right with the probability `p`."""
 
     views, reads = True, False
 
@@ -163,7 +163,7 @@ class RandomHorizontalFlip(RandomTransform):
 
 
 class RandomVerticalFlip(RandomTransform):
-    """Top and bottom exchanged, with the probability `p`."""
+    """Flips top and bottom with the probability `p`."""
 
     views, reads = True, False
 
@@ -172,7 +172,7 @@ class RandomVerticalFlip(RandomTransform):
 
 
 class Pad(Transform):
-    """A border: `fill`, or what is there repeated or mirrored ("edge", "reflect", "symmetric")."""
+    """Adds a border: `fill`, or the repeated or mirrored image ("edge", "reflect", "symmetric")."""
 
     def __init__(self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"):
         super().__init__()
@@ -186,7 +186,7 @@ class Pad(Transform):
 
 
 class RandomErasing(RandomTransform):
-    """A random rectangle of a tensor becomes `value`: a number, one for each channel, or "random" normal noise."""
+    """Fills a random rectangle of a tensor with `value`: a number, one per channel, or "random" for normal noise."""
 
     moves = False
 

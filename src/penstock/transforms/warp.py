@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that turn, shear and tilt pictures."""
+"""Transforms that rotate, shear and warp images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _uniform(low: float, high: float) -> float:
 
 
 class RandomRotation(Transform):
-    """Turned by a random angle in degrees, from -degrees to degrees or between two."""
+    """Rotates by a random angle in degrees, from -degrees to degrees or in a range."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class RandomRotation(Transform):
 
 
 class RandomAffine(Transform):
-    """Turned, moved by shares of the size, scaled and sheared at random, around the center."""
+    """Applies a random rotation, translation (in shares of the size), scaling and shear around the centre."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RandomAffine(Transform):
 
 
 class RandomPerspective(RandomTransform):
-    """Seen from a random side, with the probability `p`: the corners move inwards by up to `distortion_scale`."""
+    """Applies a random perspective with the probability `p`: corners move inwards by up to `distortion_scale`."""
 
     def __init__(
         self,

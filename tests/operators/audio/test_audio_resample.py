@@ -74,7 +74,7 @@ TestRates = op_test(
     make_input=signals(1, 2, 3, 100, 3000),
     ulps=80,
     errors=[
-        ({"in_rate": 2.0}, ValueError, "in_rate and out_rate are to be given together"),
+        ({"in_rate": 2.0}, ValueError, "in_rate and out_rate must be given together"),
         ({"out_length": 5}, ValueError, "is needed; got out_length, scale"),
         ({"quality": 101.0}, ValueError, "quality takes a number from 0 to 100"),
         ({"dtype": types.FLOAT64}, RuntimeError, "output type float64 is not supported"),

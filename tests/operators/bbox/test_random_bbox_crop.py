@@ -235,7 +235,7 @@ def test_a_search_that_can_not_succeed_ends():
         ({"thresholds": []}, r"thresholds takes numbers in \[0, 1\], at least one"),
         ({"threshold_type": "x"}, "'iou' or 'overlap', got 'x'"),
         ({"bbox_prune_threshold": 2.0}, r"in \[0, 1\], got 2.0"),
-        ({"crop_shape": [1, 1]}, "crop_shape needs the input_shape"),
+        ({"crop_shape": [1, 1]}, "crop_shape also needs the input_shape"),
         ({"crop_shape": [1, 1], "input_shape": [2, 2], "scaling": [0.1, 0.2]}, "leave scaling and aspect_ratio out"),
         ({"ltrb": True, "bbox_layout": "xyXY"}, "give the layout only"),
         ({"bbox_layout": "xyXH"}, "bbox_layout takes xyXY, xyWH"),

@@ -89,5 +89,5 @@ def test_by_hand_they_are_refused(call):
         p = fn.external_source(source=lambda i: [np.array(k % 2 == 0) for k in range(4)])
         return fn.flip(call(fn.external_source(source=lambda i: [np.ones((3, 4, 3), "u1")] * 4, layout="HWC"), p))
 
-    with pytest.raises(ValueError, match="is made by `if` and can't be called: write `if condition"):
+    with pytest.raises(ValueError, match="is created by `if` and can't be called: write `if condition"):
         pipeline_def(define, batch_size=4, num_threads=1)()

@@ -48,7 +48,7 @@ TestImageCrop = op_test(
     share=0.02,
     errors=[
         ({"crop": [200, 20]}, RuntimeError, r"the window \[.*\] \(height, width\) is not inside the image of 67 x 45"),
-        ({"crop": [5, 5], "crop_pos_x": 1.5}, RuntimeError, r"crop_pos_x is 1.5; a position lies in \[0.0, 1.0\]"),
+        ({"crop": [5, 5], "crop_pos_x": 1.5}, RuntimeError, r"crop_pos_x is 1.5; it must be in \[0.0, 1.0\]"),
         ({"crop": [5, 5], "crop_h": 5.0}, ValueError, "either as `crop` or as `crop_h` and `crop_w`"),
         ({"crop_h": 5.0}, ValueError, "must be given together"),
         ({"crop": [5]}, ValueError, "`crop` takes"),

@@ -86,8 +86,8 @@ GOOD = encoded(np.float32([1, 2]))
 @pytest.mark.parametrize(
     "samples, text",
     [
-        ([np.arange(100, dtype="u1")], "no .npy file: 100 bytes that begin with 00 01 02"),
-        ([np.zeros(0, "u1")], "no .npy file: 0 bytes that begin with nothing"),
+        ([np.arange(100, dtype="u1")], "not a .npy file: 100 bytes that begin with 00 01 02"),
+        ([np.zeros(0, "u1")], "not a .npy file: 0 bytes that begin with nothing"),
         ([GOOD[:-1]], r"an array of float32 \[2\] needs a file of 136 bytes; got 135"),
         ([np.append(GOOD, np.uint8(0))], "needs a file of 136 bytes; got 137"),
         ([GOOD[:40]], "header of a .npy file can't be read"),

@@ -170,7 +170,7 @@ def test_a_missing_engine_is_refused_when_the_pipeline_is_built(monkeypatch, var
         ({"hint_grid": 16}, "hint_grid=16 is not supported; supported: 1, 2, 4, 8"),
         ({"enable_external_hints": True, "hint_grid": 2}, "hint_grid=2 is less than output_grid=4"),
         ({"image_type": types.YCbCr}, "image_type=YCbCr is not supported; supported: RGB, BGR, GRAY"),
-        ({"enable_external_hints": True}, "the hints are to be given as input 1"),
+        ({"enable_external_hints": True}, "enable_external_hints=True requires the hints as input 1"),
         ({"device": "cpu"}, "device='cpu' can't be used"),
     ],
 )

@@ -66,7 +66,7 @@ TestNormalize = op_test(
     ulps=32,
     dali_differs={"axes=[2]": FLOAT32_MEANS},
     errors=[
-        ({"axes": [0], "axis_names": "H"}, ValueError, "'axes' and 'axis_names' say the same"),
+        ({"axes": [0], "axis_names": "H"}, ValueError, "'axes' and 'axis_names' exclude each other"),
         ({"axes": []}, ValueError, "needs at least one axis"),
         ({"axes": [1, 1]}, ValueError, "has an axis twice"),
         ({"axes": [3]}, RuntimeError, "axis 3 of 'axes' is not in 0 .. 2"),

@@ -246,8 +246,8 @@ def _with(make, **kwargs):
 @pytest.mark.parametrize(
     "call, error",
     [
-        (lambda a, b: fn.mix(), "at least two readers return; got 0"),
-        (lambda a, b: fn.mix(a), "at least two readers return; got 1"),
+        (lambda a, b: fn.mix(), "outputs of at least two readers; got 0"),
+        (lambda a, b: fn.mix(a), "outputs of at least two readers; got 1"),
         (lambda a, b: fn.mix(a, a), "reader 2 is the same as one before it"),
         (lambda a, b: fn.mix(a, b, weights=[1]), "a number above 0 for each of the 2 readers"),
         (lambda a, b: fn.mix(a, b, weights=[1, 0]), "a number above 0 for each of the 2 readers"),
@@ -290,7 +290,7 @@ def test_a_reader_that_is_used_otherwise(folders):
         a, b = fn.readers.file(**folders[0]), fn.readers.file(**folders[1])
         return (*fn.mix(a, b), a[1])
 
-    with pytest.raises(ValueError, match="its samples are mixed by fn.mix, too"):
+    with pytest.raises(ValueError, match="its samples are also mixed by fn.mix"):
         _with(make).build()
 
 

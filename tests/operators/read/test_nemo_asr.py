@@ -161,7 +161,7 @@ BAD = {
 @pytest.mark.parametrize("line", BAD, ids=range(len(BAD)))
 def test_lines_that_are_no_entries(folder, line):
     path = manifest(folder, [{"text": "1"}, line, "", "  \r", {"text": "2"}])
-    with pytest.warns(UserWarning, match="lines that are no entries are left out") as warned:
+    with pytest.warns(UserWarning, match="lines that are not valid entries are left out") as warned:
         assert texts(path) == ["1", "2"]
     assert BAD[line] in str(warned[0].message)
 

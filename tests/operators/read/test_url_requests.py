@@ -122,11 +122,11 @@ def test_a_connection_that_nobody_takes(kind):
         ({"hedge_after": -1}, ValueError, "hedge_after takes a time above 0; got -1"),
         ({"client_options": {"read_timeout": True}}, TypeError, "client_options: read_timeout takes seconds"),
         ({"client_options": {"timeout": "1.2.3s"}}, TypeError, "client_options: timeout takes seconds"),
-        ({"retry_config": {"max_retries": 1.5}}, ValueError, "max_retries takes an integer from 0 on; got 1.5"),
+        ({"retry_config": {"max_retries": 1.5}}, ValueError, "max_retries takes an integer of at least 0; got 1.5"),
         ({"retry_config": {"backoff": 2}}, ValueError, "retry_config takes max_retries, retry_timeout; got 'backoff'"),
         ({"requests_at_once": 2000}, ValueError, "requests_at_once takes at most 1024; got 2000"),
-        ({"requests_at_once": True}, ValueError, "requests_at_once takes an integer from 1 on; got True"),
-        ({"read_ahead": "1 GB"}, ValueError, "read_ahead takes an integer from 1 on; got '1 GB'"),
+        ({"requests_at_once": True}, ValueError, "requests_at_once takes an integer of at least 1; got True"),
+        ({"read_ahead": "1 GB"}, ValueError, "read_ahead takes an integer of at least 1; got '1 GB'"),
     ],
 )
 def test_wrong_limits(options, error, text):

@@ -20,7 +20,7 @@ AXES = [
     {"axes": [-1, 0], "keep_dims": True},
 ]
 ERRORS = [
-    ({"axes": [0], "axis_names": "H"}, ValueError, "'axes' and 'axis_names' say the same"),
+    ({"axes": [0], "axis_names": "H"}, ValueError, "'axes' and 'axis_names' exclude each other"),
     ({"axes": [1, 1]}, ValueError, "has an axis twice"),
     ({"axes": [1, -2]}, RuntimeError, "has an axis twice"),
     ({"axes": [3]}, RuntimeError, r"Axis index out of range: 3 of 'axes' not in range"),

@@ -1,4 +1,4 @@
-"""All values times a number."""
+"""Multiplies all values by a factor."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from penstock.core.op import Arguments, PerFrame, Pointwise
 
 
 class Gain(Pointwise):
-    """Multiplies all values: `out = in * gain`, rounded (halves up) and limited to the range of the type.
+    """Multiplies all values: `out = in * gain`, rounded (halves up) and clamped to the range of the type.
 
     The output has the shape and type of the input.
     """

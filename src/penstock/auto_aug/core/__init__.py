@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What automatic augmentations are made of: the decorator, policies, signed magnitudes, and the choice per sample."""
+"""Building blocks of automatic augmentation: the decorator, policies, signed magnitudes, and the choice per sample."""
 
 from ._augmentation import Augmentation as _Augmentation
 from ._augmentation import signed_bin

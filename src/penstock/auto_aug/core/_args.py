@@ -12,7 +12,7 @@ _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 class MissingArgException(Exception):
-    """An augmentation was called without arguments that it needs."""
+    """Raised if an augmentation is called without arguments that it needs."""
 
     def __init__(self, message: str, augmentation: Any, missing_args: list[str]):
         super().__init__(message)
@@ -20,7 +20,7 @@ class MissingArgException(Exception):
 
 
 class UnusedArgException(Exception):
-    """Arguments were given that no augmentation takes."""
+    """Raised if arguments are given that no augmentation accepts."""
 
     def __init__(self, message: str, unused_args: list[str]):
         super().__init__(message)

@@ -75,16 +75,16 @@ def signed_bin(
     seed: int | None = None,
     shape: tuple | None = None,
 ) -> _SignedMagnitudeBin:
-    """Joins magnitude bins with a random sign for each sample, for augmentations with `randomly_negate`.
+    """Adds a random sign per sample to magnitude bins, for augmentations with `randomly_negate`.
 
-    `magnitude_bin` is an int or a batch of ints. `random_sign` is a batch of 0 (as it is) and 1 (negated); it is drawn
-    if not given, with `seed`, and `shape` per sample.
+    `magnitude_bin` is an int or a batch of ints. `random_sign` is a batch of 0 (unchanged) and 1 (negated). By default
+    it is drawn, with `seed` and with `shape` per sample.
     """
     return _SignedMagnitudeBin.create_from_bin(magnitude_bin, random_sign, seed, shape)
 
 
 class Augmentation:
-    """What `@augmentation` makes of a function."""
+    """Created by `@augmentation` from a function."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class Augmentation:
         num_magnitude_bins: int | None = None,
         **kwargs: Any,
     ) -> DataNode:
-        """`op(data, parameter, **kwargs)` with the parameter of each sample's `magnitude_bin`.
+        """Calls `op(data, parameter, **kwargs)` with the parameter of each sample's `magnitude_bin`.
 
-        There are `num_magnitude_bins` magnitudes, evenly spaced over `mag_range`; or `mag_range` is the array of them.
-        The parameter is `mag_to_param(magnitude)`, of the negated magnitude where the sign of a signed bin says so. Of
-        `kwargs` those are passed on that the function takes.
+        There are `num_magnitude_bins` magnitudes, evenly spaced over `mag_range`, which may also be the array of all
+        magnitudes. The parameter is `mag_to_param(magnitude)`; the magnitude is negated if the sign of a signed bin is
+        set. Of `kwargs`, those that the function accepts are passed on.
         """
         device = self.param_device if self.param_device != "auto" else getattr(data, "device", None) or "cpu"
         parameter = self._get_param(magnitude_bin, num_magnitude_bins, device)
@@ -161,7 +161,7 @@ class Augmentation:
         name: Any = _UndefinedParam,
         augmentation_cls: type[Augmentation] | None = None,
     ) -> Augmentation:
-        """The same function as another augmentation, with what is given in place of what this one has."""
+        """Returns another augmentation of the same function, with the given settings changed."""
         changed = {
             "mag_range": mag_range,
             "randomly_negate": randomly_negate,
@@ -266,8 +266,8 @@ class Augmentation:
         if isinstance(magnitude_bin, _SignedMagnitudeBin):
             return magnitude_bin
         warnings.warn(
-            f"`{self.name}` has `randomly_negate=True` and was given a `magnitude_bin` without signs, so it draws them "
-            "itself; signed_bin(magnitude_bin), once for all augmentations of a sample, is better",
+            f"`{self.name}` has `randomly_negate=True` and got a `magnitude_bin` without signs, so it draws them; call "
+            "signed_bin(magnitude_bin) once for all augmentations of a sample instead",
             Warning,
             stacklevel=4,
         )

@@ -38,10 +38,10 @@ def split_samples_among_ops(
 
 
 def select(ops: Sequence[Any], selected_op_idx: DataNode, *op_args: Any, **op_kwargs: Any) -> DataNode:
-    """`ops[selected_op_idx](*op_args, **op_kwargs)` for each sample; indices are ints below len(ops).
+    """Returns `ops[selected_op_idx](*op_args, **op_kwargs)` for each sample; indices are ints below len(ops).
 
-    Augmentations of `penstock.auto_aug.augmentations` are done by one operator for all their samples. For each other
-    one the batch is split.
+    One operator applies all augmentations of `penstock.auto_aug.augmentations`. For each other augmentation, the batch
+    is split.
     """
     fused = _fuse(ops, selected_op_idx, op_args, op_kwargs) if isinstance(selected_op_idx, DataNode) else None
     if fused is not None:

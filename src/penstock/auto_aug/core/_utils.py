@@ -63,7 +63,7 @@ def explain_missing_shape(error: MissingArgException, auto_aug_name: str, ref_su
         return error
     return ValueError(
         f"the augmentation `{error.augmentation.name}` requires `shape` argument, the height and width of images: pass "
-        f"it to `{auto_aug_name}` (fn.peek_image_shape tells it of encoded images). Or use shifts in pixels, "
+        f"it to `{auto_aug_name}` (fn.peek_image_shape reads it from encoded images). Or use shifts in pixels, "
         f"`translate_x_no_shape` and `translate_y_no_shape`; see `use_shape` of `{ref_suite_name}`"
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decorator that makes augmentations of functions."""
+"""The decorator that turns functions into augmentations."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def augmentation(
     name: str | None = None,
     augmentation_cls: type[Augmentation] | None = None,
 ) -> Any:
-    """Makes an augmentation of a function of a batch and a parameter, for policies and suites of augmentations.
+    """Turns a function of a batch and a parameter into an augmentation, for policies and suites of augmentations.
 
-    Instead of the parameter the augmentation takes `magnitude_bin` and `num_magnitude_bins`; see `Augmentation`.
+    The augmentation takes `magnitude_bin` and `num_magnitude_bins` instead of the parameter; see `Augmentation`.
 
-    * `mag_range`: smallest and largest magnitude, between which bins are evenly spaced, or an array of all magnitudes.
-      Without it the function gets None for a parameter.
+    * `mag_range`: minimum and maximum magnitude, between which bins are evenly spaced, or an array of all magnitudes.
+      By default the function gets None as the parameter.
     * `randomly_negate`: whether magnitudes get a random sign for each sample.
-    * `mag_to_param`: makes the parameter, an array, of a magnitude; by default it is the magnitude. It is called when
-      the pipeline is defined, and has to give the same type and shape for all magnitudes.
-    * `param_device`: where the parameter lies: "cpu" (the default), "gpu", or "auto" for where the data is.
+    * `mag_to_param`: converts a magnitude to the parameter, an array. By default the magnitude itself. It is called
+      when the pipeline is defined, and must return the same type and shape for all magnitudes.
+    * `param_device`: device of the parameter: "cpu" (the default), "gpu", or "auto" for that of the data.
     * `name`: by default that of the function.
 
     >>> from penstock import fn, pipeline_def, types

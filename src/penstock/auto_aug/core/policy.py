@@ -13,11 +13,11 @@ SubPolicy = Sequence[tuple[Augmentation, float, "int | None"]]
 
 
 class Policy:
-    """A policy as in the paper on AutoAugment (Cubuk et al., https://arxiv.org/abs/1805.09501).
+    """A policy as in the AutoAugment paper (Cubuk et al., https://arxiv.org/abs/1805.09501).
 
     `sub_policies` are sequences of (augmentation, probability, magnitude bin); the bin is None for augmentations
-    without magnitudes. For each sample one sub-policy is drawn, and each of its augmentations is done, in order, with
-    its probability. Ranges of magnitudes are divided into `num_magnitude_bins`. `name` is for printing.
+    without magnitudes. For each sample, one sub-policy is drawn, and each of its augmentations is applied, in order,
+    with its probability. Ranges of magnitudes are divided into `num_magnitude_bins`. `name` is for printing.
     """
 
     def __init__(self, name: str, num_magnitude_bins: int, sub_policies: Sequence[SubPolicy]):

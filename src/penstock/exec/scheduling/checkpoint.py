@@ -73,7 +73,7 @@ def _read(content: Any) -> dict[str, Any]:
         if not isinstance(found.get(key), kind):
             raise ValueError(f"the checkpoint is damaged: '{key}' is {found.get(key)!r}")
     if not all(isinstance(s, dict) for s in (*found["sources"], found.get("errors", {}))):
-        raise ValueError("the checkpoint is damaged: what it says of sources and errors are no JSON objects")
+        raise ValueError("the checkpoint is damaged: its sources and errors are not JSON objects")
     return found
 
 

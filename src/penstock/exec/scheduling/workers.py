@@ -125,7 +125,7 @@ def check_not_busy(production: Production) -> None:
     """RuntimeError in a thread that is at work for the pipeline: it would wait for itself for ever."""
     if any(p is production for p in _BUSY.productions):
         raise RuntimeError(
-            "a pipeline can't be run or reset by a function or a source of its own, as its batch waits for them"
+            "a pipeline can't be run or reset by its own functions and sources, as its batch waits for them"
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Batch`: samples that are handled together."""
+"""`Batch`: samples that are processed together."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ class _Tensors:
 
 
 class Batch(Value):
-    """Samples that are handled together. Their shapes may differ, their type, layout and number of dimensions may not.
+    """Samples that are processed together. Their shapes may differ; their type, layout and number of dimensions must
+    not.
 
-    Operators make batches; `as_batch` and `batch` make them from the program's data. Arithmetic works sample by sample;
-    `b.slice[...]` indexes in each sample, `b.select(...)` and `b.tensors` choose samples.
+    Operators return batches; `as_batch` and `batch` create them from the program's data. Arithmetic is done sample by
+    sample; `b.slice[...]` indexes each sample, `b.select(...)` and `b.tensors` select samples.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class Batch(Value):
 
     @staticmethod
     def broadcast(sample: Any, batch_size: int, device: Any = None, dtype: Any = None) -> Batch:
-        """The same sample `batch_size` times, without copies of large ones.
+        """Returns a batch of the same sample `batch_size` times, without copying large ones.
 
         >>> from penstock.experimental import dynamic as ndd
         >>> ndd.Batch.broadcast([1, 2], 3).shape
@@ -118,7 +119,7 @@ class Batch(Value):
 
     @property
     def slice(self) -> BatchedSlice:
-        """`batch.slice[...]` indexes in each sample, as `tensor[...]` does; indices may be batches, of one for each."""
+        """`batch.slice[...]` indexes each sample, as `tensor[...]` does; indices may be batches with one index each."""
         return BatchedSlice(self)
 
     @overload
@@ -126,7 +127,7 @@ class Batch(Value):
     @overload
     def select(self, sample_range: slice_type | Sequence[SupportsIndex] | NDArray[Any]) -> Batch: ...
     def select(self, sample_range: Any) -> Tensor | Batch:
-        """The sample of a number, as a tensor; or those of a slice or of a list of numbers, as a batch. Without a copy.
+        """Returns the sample with a given index, as a tensor; or those of a slice or list of indices, as a batch.
 
         >>> from penstock.experimental import dynamic as ndd
         >>> ndd.as_batch([5, 6, 7]).select([2, 0])
@@ -195,19 +196,19 @@ class Batch(Value):
         return (1, 0) if self._device_type == "cpu" else (2, self._device_id() or 0)
 
     def torch(self, copy: bool | None = None, pad: bool = False) -> Any:
-        """The batch as one tensor of PyTorch, the batch axis first. Needs PyTorch.
+        """Returns the batch as one PyTorch tensor whose first axis is the batch. Requires PyTorch.
 
         Parameters
         ----------
         copy
-            True: always a copy; False: ValueError where one is needed; None: only if one is needed.
+            True: always copy; False: ValueError if a copy is needed; None: copy only if needed.
         pad
-            Fills samples that differ in shape up with zeros, which otherwise is an error.
+            Whether to pad samples that differ in shape with zeros. Otherwise it is an error.
         """
         samples = self._samples()
         needed = not (samples.spec.is_dense and samples.is_packed)
         if copy is False and needed:
-            raise ValueError("the samples don't lie one behind the other as one tensor; a copy is needed")
+            raise ValueError("the samples are not contiguous; a copy is needed")
         return _making.as_tensor(self, pad=pad).torch(copy=bool(copy) and not needed)
 
     def __reduce__(self) -> Any:

@@ -57,12 +57,12 @@ def default_num_threads() -> int:
 
 
 def get_num_threads() -> int:
-    """How many threads contexts that don't say so use."""
+    """Returns the default number of threads of contexts."""
     return _num_threads or default_num_threads()
 
 
 def set_num_threads(n: int | None) -> None:
-    """How many threads contexts that don't say so use from now on; None: as many as there are processors."""
+    """Sets the default number of threads of contexts; None: the number of processors."""
     global _num_threads
     if n is not None and _threads(n) is None:
         raise ValueError(f"the number of threads is at least 1; got {n}")
@@ -79,12 +79,12 @@ def _threads(n: Any) -> int | None:
 
 
 class ThreadPool:
-    """Threads for the CPU's part of calls, which contexts may share.
+    """Threads for the CPU part of calls, which contexts may share.
 
     Parameters
     ----------
     num_threads
-        How many; by default what `get_num_threads` says.
+        Number of threads. By default `get_num_threads()`.
     device_id
         Accepted for compatibility.
     """
@@ -107,19 +107,19 @@ class ThreadPool:
 
 
 class EvalContext:
-    """What calls are computed with: threads, a GPU and its stream. `with EvalContext(...):` is for the calls inside, in
-    this thread; each thread has a default one.
+    """Resources with which calls are computed: threads, a GPU and its stream. `with EvalContext(...):` applies to the
+    calls inside, in this thread; each thread has a default one.
 
     Parameters
     ----------
     num_threads
-        Threads for the CPU's part; by default what `get_num_threads` says.
+        Number of threads for the CPU part. By default `get_num_threads()`.
     device_id
-        The GPU; by default the current device.
+        The GPU. By default the current device.
     cuda_stream
-        The stream that the results on the GPU are made ready for.
+        The stream on which results on the GPU can be used.
     thread_pool
-        Threads shared with other contexts; not together with `num_threads`.
+        Threads shared with other contexts. Not together with `num_threads`.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> with ndd.EvalContext(num_threads=2) as ctx:
@@ -159,13 +159,13 @@ class EvalContext:
 
     @staticmethod
     def current() -> EvalContext:
-        """The innermost `with` of this thread, or its default."""
+        """Returns the context of the innermost `with` of this thread, or its default."""
         stack = getattr(_local, "stack", None)
         return stack[-1] if stack else EvalContext.default()
 
     @staticmethod
     def default() -> EvalContext:
-        """This thread's default."""
+        """Returns this thread's default context."""
         try:
             return _local.default
         except AttributeError:
@@ -188,18 +188,18 @@ class EvalContext:
             self.evaluate_all()
 
     def evaluate_all(self) -> None:
-        """Computes all calls that wait. Their errors are raised by their results."""
+        """Computes all pending calls. Their results raise their errors."""
         self._compute(self._take() + [i for i in list(self._deferred) if i.is_wanted()])
         self._deferred.clear()
 
     @property
     def num_threads(self) -> int:
-        """Threads of the CPU's part."""
+        """Number of threads of the CPU part."""
         return self._given_pool.num_threads if self._given_pool else self._n or get_num_threads()
 
     @property
     def thread_pool(self) -> ThreadPool:
-        """What these threads are: the ThreadPool that was given, or one."""
+        """The ThreadPool of these threads: the one given, or a new one."""
         if self._given_pool is None:
             pool = ThreadPool.__new__(ThreadPool)
             pool._n, pool._device_id, pool._pool = self.num_threads, None, self.pool()
@@ -216,7 +216,7 @@ class EvalContext:
 
     @property
     def cuda_stream(self) -> _stream.Stream | None:
-        """The stream that results on the GPU are made ready for; None: the host waits for what it looks at."""
+        """The stream on which results on the GPU can be used; None: the host waits when a result is read."""
         return self._stream if self._stream is not None or not self._is_default else _stream.get_current_stream()
 
     @property
@@ -229,10 +229,10 @@ class EvalContext:
         return self._checkpoint
 
     def cached_results(self, invocation: Any) -> None:
-        """Accepted for compatibility: nothing is kept."""
+        """Accepted for compatibility: nothing is cached."""
 
     def cache_results(self, invocation: Any, results: Any) -> None:
-        """Accepted for compatibility: nothing is kept."""
+        """Accepted for compatibility: nothing is cached."""
 
     def __repr__(self) -> str:
         return f"EvalContext(num_threads={self.num_threads}, device_id={self._device_id})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where data lies and operators run."""
+"""Devices of data and operators."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def gpu_count() -> int:
 class Device:
     """The CPU or one GPU.
 
-    As a context manager it is what `device="gpu"` without a number and `.gpu()` mean inside, in this thread.
+    As a context manager, it sets the GPU of `device="gpu"` without a number and of `.gpu()` inside, in this thread.
 
     Parameters
     ----------
     name
-        "cpu", "gpu" or "cuda"; the number of a GPU may follow: "gpu:1".
+        "cpu", "gpu" or "cuda", optionally with the index of a GPU: "gpu:1".
     device_id
-        The number of the GPU; by default the current one.
+        The index of the GPU. By default the current one.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> str(ndd.Device("cpu")), ndd.Device("cpu") == ndd.device("cpu")
@@ -65,7 +65,8 @@ class Device:
 
     @staticmethod
     def current() -> Device:
-        """The innermost `with device:` of this thread; otherwise GPU 0, or the CPU where there is none."""
+        """Returns the device of the innermost `with device:` of this thread; otherwise GPU 0, or the CPU without a
+        GPU."""
         stack = getattr(_local, "stack", None)
         if stack:
             return stack[-1]
@@ -73,7 +74,7 @@ class Device:
 
     @staticmethod
     def default_device_id(device_type: str) -> int | None:
-        """The number of the device that is meant if none is said; None for the CPU."""
+        """The index of the default device; None for the CPU."""
         if device_type == "cpu":
             return None
         for device in reversed(getattr(_local, "stack", ())):
@@ -133,7 +134,7 @@ def device(obj: None, id: None = None) -> None: ...
 @overload
 def device(obj: Any, id: int | None = None) -> Device: ...
 def device(obj: Any, id: int | None = None) -> Device | None:
-    """A `Device` from one, from its name, or from PyTorch's; None stays None."""
+    """Returns a `Device` from a `Device`, its name, or a PyTorch device; None for None."""
     if isinstance(obj, str):
         return Device(obj, id)
     if id is not None:

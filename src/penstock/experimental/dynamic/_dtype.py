@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class DType:
     """The type of the elements of a `Tensor` or `Batch`: `float32`, `uint8` and so on are its instances.
 
-    Compares equal to what NumPy, PyTorch and `types` call the same, and to its names. Called, it makes a tensor.
+    Compares equal to the same type of NumPy, PyTorch and `types`, and to its names. A call creates a tensor.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> ndd.float32.bits, str(ndd.float32), ndd.dtype("u8") is ndd.uint8
@@ -29,7 +29,7 @@ class DType:
     """
 
     class Kind(Enum):
-        """What the bits mean."""
+        """The kind of number."""
 
         signed = 1
         unsigned = 2
@@ -97,7 +97,7 @@ class DType:
         return self.name
 
     def __call__(self, data: Any, *, device: Any = None, layout: str | None = None) -> Tensor:
-        """A tensor of this type with a copy of the data."""
+        """Returns a tensor of this type with a copy of the data."""
         from ._making import tensor
 
         return tensor(data, dtype=self, device=device, layout=layout)
@@ -107,7 +107,7 @@ class DType:
 
     @staticmethod
     def parse(name: str) -> DType:
-        """The type of a name: "f32" or "float32", "u8" or "uint8", "bool", ..."""
+        """Returns the type with a name: "f32" or "float32", "u8" or "uint8", "bool", ..."""
         found = _BY_NAME.get(name)
         if found is None:
             raise ValueError(f"there is no type called {name!r}.{suggest(name, _BY_NAME)}")
@@ -115,15 +115,15 @@ class DType:
 
     @staticmethod
     def from_type_id(type_id: DALIDataType) -> DType:
-        """The type of a `types.DALIDataType`."""
+        """Returns the type of a `types.DALIDataType`."""
         try:
             return _BY_ID[type_id]
         except KeyError:
-            raise ValueError(f"{type_id!r} is no type that elements can have") from None
+            raise ValueError(f"{type_id!r} is not a type of elements") from None
 
     @staticmethod
     def from_fw_type(numpy_type: Any) -> DType:
-        """The type that NumPy or PyTorch has as `numpy_type`."""
+        """Returns the type that corresponds to `numpy_type` of NumPy or PyTorch."""
         return _of_framework(numpy_type)
 
 
@@ -166,12 +166,12 @@ def _of_framework(given: Any) -> DType:
     try:
         return _BY_NUMPY[np.dtype(given)]
     except (KeyError, TypeError):
-        raise TypeError(f"{given!r} is no type that elements can have; accepted: {', '.join(_ALL)}") from None
+        raise TypeError(f"{given!r} is not a type of elements; accepted: {', '.join(_ALL)}") from None
 
 
 def dtype(*args: Any) -> DType:
-    """A `DType` from a `types.DALIDataType`, a name ("f32", "float32"), a type of NumPy or PyTorch, or a `DType`; or,
-    from several arguments, a new one."""
+    """Returns a `DType` from a `types.DALIDataType`, a name ("f32", "float32"), a type of NumPy or PyTorch, or a
+    `DType`; or, from several arguments, a new one."""
     if len(args) != 1:
         return DType(*args)
     (given,) = args
@@ -189,7 +189,7 @@ def dtype(*args: Any) -> DType:
 
 
 def type_id(dtype: Any) -> DALIDataType:
-    """The `types.DALIDataType` of a type."""
+    """Returns the `types.DALIDataType` of a type."""
     if isinstance(dtype, DALIDataType):
         return dtype
     if not isinstance(dtype, DType):

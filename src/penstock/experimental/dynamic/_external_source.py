@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data that the program brings in."""
+"""Data from the program."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _CYCLES = {"no": "no", False: "no", None: "no", "quiet": "quiet", True: "quiet",
 
 
 class ExternalSource:
-    """Data of the program, one item for each call.
+    """Data from the program, one item for each call.
 
     Parameters
     ----------
     source
-        A function without parameters, or something to iterate over. Each item is what `as_tensor` takes, a batch, or a
-        tuple of these, one for each output.
+        A function without parameters, or an iterable. Each item is accepted by `as_tensor`, a batch, or a tuple of
+        these, one for each output.
     num_outputs
-        How many outputs an item has. With more than one, calls give tuples.
+        Number of outputs of an item. With more than one, calls return tuples.
     cycle
-        What follows the end of an iterable: "no", the default: StopIteration; "raise": StopIteration once, then it
-        begins anew; "quiet" or True: it begins anew.
+        What happens at the end of an iterable: "no", the default: StopIteration; "raise": StopIteration once, then it
+        starts again; "quiet" or True: it starts again.
     device, layout, dtype
-        Of the outputs; of each one if `layout` and `dtype` are lists.
+        Properties of the outputs; `layout` and `dtype` may be lists with one for each output.
 
     >>> import numpy as np
     >>> from penstock.experimental import dynamic as ndd
@@ -93,8 +93,8 @@ class ExternalSource:
         raise InternalError("unreachable")
 
     def __call__(self, *, batch_size: int | None = None) -> Any:
-        """The next item: tensors, or batches if the source gives batches; or, with `batch_size`, batches in which a
-        tensor is repeated that often. StopIteration at the end."""
+        """Returns the next item: tensors, or batches if the source returns batches; or, with `batch_size`, batches in
+        which a tensor is repeated. Raises StopIteration at the end."""
         item = self._next()
         if self._num_outputs == 1:
             items: Any = [item]
@@ -105,7 +105,9 @@ class ExternalSource:
             raise ValueError(f"the source gives items of {self._num_outputs} outputs; got {got}")
         made = [self._output(x, *about) for x, *about in zip(items, self._layouts, self._dtypes)]
         if len({isinstance(m, Batch) for m in made}) > 1:
-            raise ValueError("the source gave batches and tensors in one item; outputs are all of one kind")
+            raise ValueError(
+                "the source returned batches and tensors in one item; all outputs must be of the same kind"
+            )
         if batch_size is not None:
             made = [self._sized(m, batch_size) for m in made]
         return made[0] if self._num_outputs == 1 else tuple(made)
@@ -125,7 +127,7 @@ class ExternalSource:
         return made
 
     def captured(self, batch_size: int, ctx: Any = None) -> Iterator[Any]:
-        """The items until the source ends."""
+        """Iterates over the items until the source ends."""
         while True:
             try:
                 yield self(batch_size=batch_size)

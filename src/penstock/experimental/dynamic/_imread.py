@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures by their paths."""
+"""Images from their paths."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def imread(
     **kwargs: Any,
 ) -> Batch: ...
 def imread(filepaths: Any, /, *, device: Any = None, **kwargs: Any) -> Any:
-    """Reads and decodes pictures.
+    """Reads and decodes images.
 
     Parameters
     ----------
     filepaths
-        A path gives a tensor, a list of paths a batch. Paths may also come as a tensor or batch of their bytes.
+        A path gives a tensor, a list of paths a batch. Paths may also be a tensor or batch of their bytes.
     device
-        "gpu" decodes there.
+        "gpu" decodes on the GPU.
     **kwargs
         As in `decoders.image`.
 

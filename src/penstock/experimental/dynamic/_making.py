@@ -211,7 +211,7 @@ def _batch_of_list(items: list, dtype: Any, on: Device | None, layout: str | Non
     parts = [t._samples() for t in tensors]
     kinds = {"cpu" if p.on_host else f"gpu:{t._device_id()}" for p, t in zip(parts, tensors)}
     if len(kinds) > 1:
-        raise ValueError(f"the tensors lie on {' and '.join(sorted(kinds))}; say which device the batch is to lie on")
+        raise ValueError(f"the tensors are on {' and '.join(sorted(kinds))}; pass the device of the batch")
     first = parts[0].spec
     shared = next((p.spec.layout for p in parts if p.spec.layout), "")
     for i, p in enumerate(parts):
@@ -262,7 +262,7 @@ def _unstacked(tensor: Any) -> Any:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Tensor:
-    """A tensor that shares the memory of the data, where it needs no other type, layout of memory or device.
+    """Returns a tensor that shares the memory of the data, unless another type, memory order or device is required.
 
     Parameters
     ----------
@@ -270,13 +270,13 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | No
         A number, a (nested) list of numbers, or an array: of NumPy, PyTorch or anything with `__array__`, DLPack,
         `__cuda_array_interface__` or the buffer protocol; a `Tensor`; or a `Batch`, whose samples are stacked.
     dtype
-        The type of the elements; by default that of the data. Python's numbers are 32-bit ones.
+        The type of the elements. By default that of the data; Python numbers become 32-bit ones.
     device
-        Where the tensor is to lie; by default where the data does.
+        The device of the tensor. By default that of the data.
     layout
-        What the axes mean, such as "HWC".
+        The meaning of the axes, such as "HWC".
     pad
-        Fills samples of a batch that differ in shape up with zeros, which otherwise is an error.
+        Whether to pad samples of a batch that differ in shape with zeros. Otherwise it is an error.
 
     >>> import numpy as np
     >>> from penstock.experimental import dynamic as ndd
@@ -287,7 +287,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | No
 
 
 def tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None = None, pad: bool = False) -> Tensor:
-    """A tensor with a copy of the data. Parameters are those of `as_tensor`.
+    """Returns a tensor with a copy of the data. Parameters are those of `as_tensor`.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> ndd.tensor([1, 2, 3]).dtype == ndd.int32
@@ -297,15 +297,15 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, layout: str | None 
 
 
 def as_batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | None = None) -> Batch:
-    """A batch that shares the memory of the data, where it needs no other type, layout of memory or device.
+    """Returns a batch that shares the memory of the data, unless another type, memory order or device is required.
 
     Parameters
     ----------
     tensors
-        A list of what `as_tensor` takes, of one type, number of dimensions and layout; an array, whose first axis is
-        the batch; a `Batch`; or a `TensorListCPU` or `TensorListGPU`.
+        A list of objects accepted by `as_tensor`, of the same type, number of dimensions and layout; an array, whose
+        first axis is the batch; a `Batch`; or a `TensorListCPU` or `TensorListGPU`.
     dtype, device, layout
-        As in `as_tensor`; the layout is that of a sample. An empty list needs a `dtype`.
+        As in `as_tensor`; the layout is that of a sample. An empty list requires a `dtype`.
 
     >>> import numpy as np
     >>> from penstock.experimental import dynamic as ndd
@@ -316,7 +316,7 @@ def as_batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | 
 
 
 def batch(tensors: Any, dtype: Any = None, device: Any = None, layout: str | None = None) -> Batch:
-    """A batch with a copy of the data. Parameters are those of `as_batch`.
+    """Returns a batch with a copy of the data. Parameters are those of `as_batch`.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> ndd.batch([1, 2, 3]).batch_size

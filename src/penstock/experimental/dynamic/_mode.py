@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a call is computed."""
+"""Modes of computing calls."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class EvalMode(Enum):
     """When the call of an operator is computed. `with EvalMode.sync_cpu:` sets it for the calls inside, in this thread.
 
     ``deferred``
-        When a result is looked at. Calls that depend on each other are then computed together: a sample goes through
-        all of them at once, and a picture of which a crop needs a part is decoded in that part.
+        When a result is read. Calls that depend on each other are then computed together: a sample goes through all of
+        them at once, and only the part of an image that a crop needs is decoded.
     ``eager``
-        Soon, by a thread in the background, while the program goes on; or when a result is looked at, if that is
-        earlier. Calls that wait are computed together, too. This is the default.
+        Soon, by a background thread, while the program continues; or when a result is read, if that is earlier. Pending
+        calls are computed together, too. This is the default.
     ``sync_cpu``
-        At once: errors are raised by the call itself. What the GPU has to do is only started.
+        Immediately: errors are raised by the call itself. GPU work is only started.
     ``sync_full``
-        The same, and the call waits for the GPU.
+        Immediately, and the call waits for the GPU.
 
-    Calls that read memory of the program, which the program might write to, are computed at once in each mode.
+    In all modes, calls that read memory which the program might write to are computed immediately.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> with ndd.EvalMode.deferred:
@@ -41,7 +41,7 @@ class EvalMode(Enum):
 
     @staticmethod
     def current() -> EvalMode:
-        """The mode of this thread."""
+        """Returns the mode of this thread."""
         modes = getattr(_local, "modes", None)
         return modes[-1] if modes else EvalMode.eager
 

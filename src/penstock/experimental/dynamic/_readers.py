@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers: objects that bring in a data set, epoch by epoch."""
+"""Readers: objects that read a data set, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class ReaderState(str):
 class Reader:
     """Base of all readers.
 
-    A reader is used in one of three ways for all its life: `next_epoch(batch_size)` gives batches, `next_epoch()`
-    samples, and a call gives the next batch or sample without end.
+    A reader is used in one of three ways for its whole life: `next_epoch(batch_size)` returns batches, `next_epoch()`
+    samples, and a call returns the next batch or sample without end.
 
     Parameters
     ----------
     max_batch_size
-        The size of batches where `next_epoch` gets none.
+        Size of batches if `next_epoch` gets none.
     name
         Accepted for compatibility.
     device
-        Where outputs are to lie: "gpu" copies them there.
+        Device of the outputs: "gpu" copies them there.
     num_inputs, enable_checkpointing
-        Accepted for compatibility: a reader has no inputs, and can always tell its state.
+        Accepted for compatibility: a reader has no inputs, and always provides its state.
     storage_options, cache, cache_bytes
-        How URLs are read and where they are kept, as for `Pipeline`.
+        Settings for URLs, as in `Pipeline`.
     """
 
     _operator: type[Operator]
@@ -170,7 +170,7 @@ class Reader:
     @overload
     def __call__(self, *, batch_size: None = None) -> tuple[Any, ...]: ...
     def __call__(self, *, batch_size: int | None = None) -> tuple[Any, ...]:
-        """The next batch of the size, by default that of the constructor; or, without one, the next sample."""
+        """Returns the next batch of this size, by default that of the constructor; or, without one, the next sample."""
         self._use("calls")
         return self._outputs(self._size(batch_size), None)
 
@@ -193,23 +193,22 @@ class Reader:
     def next_epoch(
         self, batch_size: int | None = None, ctx: EvalContext | None = None, capture: bool = False
     ) -> Iterator[Any]:
-        """Goes over the data set, or the reader's shard of it, once.
+        """Iterates over the data set, or the reader's shard of it, once.
 
         Parameters
         ----------
         batch_size
-            The size of batches, by default that of the constructor. Without either, samples are given. A last batch
-            that the epoch does not fill is filled by the samples that follow, or by the last one again if the reader
-            pads.
+            Size of batches. By default that of the constructor. Without either, samples are returned. An incomplete
+            last batch is filled with the samples that follow, or with the last one if the reader pads.
         ctx
-            What to read with, by default the current context.
+            Context for reading. By default the current context.
         capture
             Accepted: see `capture`.
 
         Returns
         -------
-        An iterator of tuples, one tensor or batch for each output. The next batch is read meanwhile. One has to be gone
-        through before the next epoch is begun.
+        An iterator of tuples, with one tensor or batch per output. The next batch is read meanwhile. An epoch must be
+        completed before the next one begins.
         """
         return self._epoch_from(batch_size, 0, ctx)
 
@@ -237,7 +236,7 @@ class Reader:
         return size * (shard + 1) // shards - size * shard // shards
 
     def get_metadata(self, batch_size: int | None = None) -> dict[str, int]:
-        """What is known of the data set: "epoch_size", "epoch_size_padded" (by the shards), "number_of_shards",
+        """Properties of the data set: "epoch_size", "epoch_size_padded" (over the shards), "number_of_shards",
         "shard_id", "pad_last_batch" and "stick_to_shard"."""
         self._open()
         meta = self._op.meta()
@@ -248,7 +247,7 @@ class Reader:
     # State --------------------------------------------------------------------------------------------------------
 
     def get_state(self, *, cuda_stream: Any = None) -> ReaderState:
-        """Where the reader is: what the next batch begins with."""
+        """Returns the position of the reader: the beginning of the next batch."""
         self._open()
         place = self._ahead[0][1] if self._ahead else self._op.saved()
         if place is None:
@@ -256,14 +255,14 @@ class Reader:
         return ReaderState(json.dumps({"place": place, "seed": self._seed, "turn": self._turn}))
 
     def set_state(self, state: Any) -> None:
-        """Goes on from a state of a reader of the same data set, or from its text. For a reader that has not begun."""
+        """Continues from the state of a reader of the same data set, or its text. Only for readers not used yet."""
         if self._way:
             raise RuntimeError(f"{self._name}: a state is set before the reader is used; make a new reader")
         try:
             given = json.loads(state)
             place, seed, turn = given["place"], given["seed"], given["turn"]
         except (TypeError, ValueError, KeyError):
-            raise ValueError(f"{self._name}: {state!r} is no state of a reader") from None
+            raise ValueError(f"{self._name}: {state!r} is not a state of a reader") from None
         self._seed = None
         try:
             with using(self._storage):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generators of random numbers, from which calls draw."""
+"""Random number generators for calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _block(key: int, sequence: int, offset: int) -> tuple[int, int, int, int]:
 
 
 class RNGState(str):
-    """Where a generator is, as a text: "Philox_KEY_SEQUENCE:OFFSET_WORD"."""
+    """The state of a generator, as a text: "Philox_KEY_SEQUENCE:OFFSET_WORD"."""
 
     __slots__ = ()
 
@@ -38,24 +38,27 @@ class RNGState(str):
             sequence, offset = place.split(":")
             numbers = int(key, 16), int(sequence, 16), int(offset, 16), int(word)
         except ValueError:
-            raise ValueError(f"{str(self)!r} is no state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'") from None
+            raise ValueError(
+                f"{str(self)!r} is not a state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'"
+            ) from None
         if kind != "Philox" or not 0 <= numbers[3] < 4 or max(numbers[:3]) > _MASK64:
-            raise ValueError(f"{str(self)!r} is no state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'")
+            raise ValueError(f"{str(self)!r} is not a state of a generator, 'Philox_KEY_SEQUENCE:OFFSET_WORD'")
         return numbers
 
 
 class RNG:
-    """A generator of random numbers, from which operators draw that are given it as `rng`.
+    """A random number generator for operators that get it as `rng`.
 
-    Each call of an operator draws anew, so two calls with one generator differ, and a program that seeds its generators
-    gives the same results whenever, and with however many threads, they are computed. Not to be shared by threads.
+    Each call of an operator draws new numbers, so two calls with one generator differ. A program that seeds its
+    generators gets the same results regardless of when they are computed and with how many threads. Threads must not
+    share a generator.
 
     Parameters
     ----------
     seed
-        An integer; by default one that nobody knows.
+        An integer. By default a random one.
     state
-        A state to begin with, of `get_state`; not together with a seed.
+        Initial state, from `get_state`. Not together with a seed.
 
     >>> from penstock.experimental import dynamic as ndd
     >>> a, b = (ndd.random.uniform(rng=ndd.random.RNG(7)).item() for _ in range(2))
@@ -72,7 +75,7 @@ class RNG:
             self.seed = secrets.randbits(64) if seed is None else seed
 
     def __call__(self) -> int:
-        """The next 32 random bits."""
+        """Returns the next 32 random bits."""
         word = _block(self._key, self._sequence, self._offset)[self._word]
         self.advance(1)
         return word
@@ -88,19 +91,19 @@ class RNG:
         self._key, self._sequence, self._offset, self._word = value.__index__() & _MASK64, 0, 0, 0
 
     def advance(self, n: int) -> None:
-        """Goes on as if `n` numbers had been drawn."""
+        """Skips `n` numbers."""
         if n < 0:
-            raise ValueError(f"a generator only goes on; got {n}")
+            raise ValueError(f"a generator can't go back; got {n}")
         place = self._offset * 4 + self._word + n
         self._offset, self._word = place // 4 & _MASK64, place % 4
 
     def clone(self) -> RNG:
-        """Another one that draws the same numbers."""
+        """Returns a generator that draws the same numbers."""
         return RNG(state=self.state)
 
     @property
     def state(self) -> RNGState:
-        """Where it is: enough to go on from here."""
+        """The state, sufficient to continue from here."""
         return RNGState(f"Philox_{self._key:016X}_{self._sequence:016X}:{self._offset:016X}_{self._word}")
 
     @state.setter
@@ -108,11 +111,11 @@ class RNG:
         self.set_state(value)
 
     def get_state(self, *, cuda_stream: Any = None) -> RNGState:
-        """The same as `state`."""
+        """Returns `state`."""
         return self.state
 
     def set_state(self, value: Any) -> None:
-        """Goes on from a state, or from its text."""
+        """Continues from a state, or from its text."""
         if not isinstance(value, str):
             raise TypeError(f"a state is what get_state gave, or its text; got {type(value).__name__}")
         self._key, self._sequence, self._offset, self._word = RNGState(value).parts()
@@ -122,7 +125,7 @@ class RNG:
 
 
 def get_default_rng() -> RNG:
-    """This thread's generator, from which calls draw that are given none."""
+    """Returns this thread's generator, which calls without `rng` use."""
     try:
         return _local.rng
     except AttributeError:

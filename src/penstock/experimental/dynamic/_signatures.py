@@ -42,9 +42,9 @@ _INPUTS = {
 _MANY = 9  # inputs; more are "*inputs"
 _NOT_HERE = ("seed", "name", "preserve", "bytes_per_sample_hint")
 CALL = {
-    "batch_size": "Makes a batch of so many samples; tensors are repeated. By default that of the batches given.",
-    "device": 'Where to run: "cpu", "gpu" or a `Device`; by default where the inputs are.',
-    "rng": "What to draw from; by default this thread's generator.",
+    "batch_size": "Size of the batch to make; tensors are repeated. By default that of the batches given.",
+    "device": 'Device to run on: "cpu", "gpu" or a `Device`. By default that of the inputs.',
+    "rng": "Random number generator. By default this thread's.",
 }
 
 

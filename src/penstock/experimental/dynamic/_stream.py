@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of the GPU."""
+"""GPU streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _CreateNew:
 
 
 class Stream:
-    """Work of a GPU in order: a new stream, or that of another library.
+    """A stream of GPU work: a new one, or that of another library.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Stream:
         An object with `__cuda_stream__`, a stream of PyTorch or CuPy, a handle as an integer, or `Stream.create_new`,
         the default.
     device_id
-        The GPU; by default the current one.
+        The GPU. By default the current one.
     """
 
     create_new: ClassVar[Any] = _CreateNew()
@@ -54,16 +54,16 @@ class Stream:
 
     @property
     def handle(self) -> int:
-        """The number that CUDA knows it by."""
+        """The CUDA handle."""
         return self._stream.handle or 0
 
     @property
     def device_id(self) -> int:
-        """The number of the GPU."""
+        """The index of the GPU."""
         return self._device_id
 
     def synchronize(self) -> None:
-        """Waits until all its work is done."""
+        """Waits until all work of the stream is complete."""
         from ...gpu.stream import Stream as OfGpu
 
         with self._stream.device:
@@ -88,7 +88,7 @@ def stream(*, stream: None, device_id: int | None = None) -> None: ...
 @overload
 def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> Stream: ...
 def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> Stream | None:
-    """A `Stream` that is new, or that wraps another library's; None stays None."""
+    """Returns a new `Stream`, or one that wraps another library's; None for None."""
     if stream is None:
         return None
     made = stream if isinstance(stream, Stream) else Stream(stream=stream, device_id=device_id)
@@ -98,12 +98,13 @@ def stream(*, stream: Any = Stream.create_new, device_id: int | None = None) -> 
 
 
 def get_default_stream(device_id: int | None = None) -> Stream | None:
-    """The stream that threads use on a GPU, by default the current one, which have set none; None if there is none."""
+    """Returns the stream of a GPU (by default the current one) for threads that have set none; None if there is
+    none."""
     return _default.get(_number(device_id)) if _default else None
 
 
 def set_default_stream(cuda_stream: Any, device_id: int | None = None) -> None:
-    """Sets the stream that threads use on a GPU which have set none; None: none."""
+    """Sets the stream of a GPU for threads that have set none; None removes it."""
     wrapped = stream(stream=cuda_stream, device_id=device_id)
     if wrapped is None:
         _default.pop(_number(device_id), None)
@@ -112,14 +113,14 @@ def set_default_stream(cuda_stream: Any, device_id: int | None = None) -> None:
 
 
 def get_current_stream(device_id: int | None = None) -> Stream | None:
-    """This thread's stream on a GPU, by default the current one, or the default one."""
+    """Returns this thread's stream of a GPU (by default the current one), or the default stream."""
     mine = getattr(_local, "streams", None)
     found = mine.get(_number(device_id)) if mine else None
     return get_default_stream(device_id) if found is None else found
 
 
 def set_current_stream(cuda_stream: Any, device_id: int | None = None) -> None:
-    """Sets this thread's stream on a GPU; None: the default one."""
+    """Sets this thread's stream of a GPU; None: the default stream."""
     if not hasattr(_local, "streams"):
         _local.streams = {}
     wrapped = stream(stream=cuda_stream, device_id=device_id)

@@ -15,10 +15,10 @@ from ._value import Value, printed, text_of
 
 
 class Tensor(Value):
-    """One sample: an image, a label, a recording.
+    """One sample, such as an image, a label or a recording.
 
-    Operators make tensors; `as_tensor` and `tensor` make them from the program's data. Arithmetic and `t[...]` work as
-    in NumPy and give tensors.
+    Operators return tensors; `as_tensor` and `tensor` create them from the program's data. Arithmetic and `t[...]` work
+    as in NumPy and return tensors.
 
     Parameters
     ----------
@@ -70,16 +70,16 @@ class Tensor(Value):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Size of an element in bytes."""
         return self._samples().spec.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return self.size * self.itemsize
 
     def item(self) -> Any:
-        """The only element, as a number of Python. ValueError if there are more."""
+        """Returns the only element, as a Python number. Raises ValueError if there are more."""
         if self.size != 1:
             raise ValueError(f"item() is for a tensor of one element; this one has {self.size}")
         return self._array().item()
@@ -123,7 +123,7 @@ class Tensor(Value):
         return (1, 0) if self._device_type == "cpu" else (2, self._device_id() or 0)
 
     def torch(self, copy: bool = False) -> Any:
-        """The tensor as PyTorch's, with the same memory unless `copy`. Needs PyTorch."""
+        """Returns the tensor as a PyTorch tensor, with the same memory unless `copy`. Requires PyTorch."""
         from .pytorch import _tensors
 
         if self._device_type == "gpu":

@@ -93,7 +93,7 @@ class Value(Operands):
 
     @property
     def device(self) -> _device.Device:
-        """Where the data lies, or will lie."""
+        """The device of the data, which may not have been computed yet."""
         number = self._device_id()
         return _device.Device.CPU if number is None else _device.Device("gpu", number)
 
@@ -104,7 +104,7 @@ class Value(Operands):
 
     @property
     def layout(self) -> str | None:
-        """What the axes of a sample mean, such as "HWC"; None if that isn't known."""
+        """The meaning of the axes of a sample, such as "HWC"; None if not known."""
         return self._samples().spec.layout or None
 
     @property
@@ -113,22 +113,22 @@ class Value(Operands):
         return self._samples().spec.ndim
 
     def evaluate(self) -> Self:
-        """Computes the data, if it isn't there yet. Gives the same object."""
+        """Computes the data, if it is not computed yet. Returns the same object."""
         self._samples()
         return self
 
     def cpu(self) -> Self:
-        """The same on the CPU."""
+        """Returns the data on the CPU."""
         return self.to_device(_device.Device.CPU)
 
     def gpu(self, index: int | None = None) -> Self:
-        """The same on a GPU: that of the number `index`, by default the one it is on or the current one."""
+        """Returns the data on a GPU: the one with the given `index`, by default its own or the current one."""
         if index is None and self._device_type == "gpu":
             return self
         return self.to_device(_device.Device("gpu", index))
 
     def to_device(self, device: Any, force_copy: bool = False) -> Self:
-        """The same on the device: this object if it is there already, unless `force_copy` asks for a copy."""
+        """Returns the data on the device: this object if it is already there, unless `force_copy` requests a copy."""
         device = _device.device(device)
         if device is None:
             raise TypeError("to_device takes a device; got None")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where readers and generators are, kept in one file, so that a program can go on from there."""
+"""Positions of readers and generators, saved in one file, from which a program can continue."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class _State(NamedTuple):
 
 
 class Checkpoint:
-    """The states of readers and generators of random numbers, each under a name.
+    """The states of readers and random number generators, each under a name.
 
-    Objects are registered; `collect` asks them where they are and `save` writes it. In a program that goes on, `load`
-    comes first, and `register` puts each object where it was.
+    Objects are registered; `collect` gets their states and `save` writes them. In a program that continues, call `load`
+    first; `register` then restores the state of each object.
 
     >>> import os, tempfile
     >>> from penstock.experimental import dynamic as ndd
@@ -44,7 +44,7 @@ class Checkpoint:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all objects and states."""
         self._ops: dict[str, Any] = {}
         self._states: dict[str, _State] = {}
         self._complete = self._loaded = False
@@ -52,7 +52,7 @@ class Checkpoint:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the states are those that `collect` found."""
+        """Whether the states are from `collect`."""
         return self._complete
 
     @property
@@ -62,22 +62,22 @@ class Checkpoint:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the objects that are registered."""
+        """Names of the registered objects."""
         return tuple(self._ops)
 
     def __len__(self) -> int:
         return len(self._ops)
 
     def register(self, op: Any, name: str | None = None) -> str:
-        """Adds an object with `get_state` and `set_state`: a reader or a `random.RNG`. If a state was loaded for it,
-        the object is put there.
+        """Adds an object with `get_state` and `set_state`: a reader or a `random.RNG`. If a state was loaded for it, it
+        is restored.
 
         Parameters
         ----------
         op
             The object.
         name
-            By default a number, in the order of the calls. Another object of the name is replaced.
+            By default a number, in the order of the calls. Replaces another object with the same name.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Checkpoint:
         self._states[name] = state._replace(dirty=False)
 
     def get_state(self, name: str) -> Any:
-        """The state of a name; None if it was not collected yet. KeyError if nothing of that name is registered."""
+        """Returns the state of a name; None if not collected yet. Raises KeyError if the name is not registered."""
         if name not in self._ops:
             raise KeyError(f"nothing is registered as '{name}'; there is {', '.join(self._ops) or 'nothing'}")
         state = self._states.get(name)
@@ -120,7 +120,7 @@ class Checkpoint:
 
     def set_state(self, name: str, value: Any, op_type: Any = None) -> None:
         """Sets the state of a name, for `restore` or `register`. If `op_type` is given, a class or its name, the object
-        has to be of that class."""
+        must be of that class."""
         if self._complete and name not in self._ops:
             raise KeyError(f"nothing is registered as '{name}'; there is {', '.join(self._ops) or 'nothing'}")
         if op_type is not None and not isinstance(op_type, (str, type)):
@@ -129,13 +129,13 @@ class Checkpoint:
         self._states[name] = _State(value, kind, True)
 
     def collect(self) -> None:
-        """Asks all objects where they are."""
+        """Gets the states of all objects."""
         self._unregistered("collect")
         self._states = {n: _State(op.get_state(), type(op).__name__, False) for n, op in self._ops.items()}
         self._complete, self._loaded = True, False
 
     def restore(self) -> None:
-        """Puts all objects where their states say."""
+        """Restores the states of all objects."""
         self._unregistered("restore")
         missing = [n for n in self._ops if n not in self._states]
         if self._states and missing:
@@ -156,10 +156,10 @@ class Checkpoint:
         return json.dumps({"version": VERSION, "states": states})
 
     def deserialize(self, data: str) -> None:
-        """Takes states from what `serialize` gave."""
+        """Loads states from the result of `serialize`."""
         given = json.loads(data)
         if not isinstance(given, dict) or not isinstance(given.get("states"), dict) or "version" not in given:
-            raise ValueError("this is no checkpoint")
+            raise ValueError("this is not a checkpoint")
         if given["version"] != VERSION:
             raise ValueError(f"the checkpoint is of version {given['version']!r}; this is version {VERSION}")
         states = {}
@@ -170,7 +170,7 @@ class Checkpoint:
         self._states, self._loaded, self._complete = states, True, False
 
     def save(self, filename: str) -> str:
-        """Writes the states to a file and gives its path. In `filename`, `{seq}` (or `{seq:04d}`) stands for the next
+        """Writes the states to a file and returns its path. In `filename`, `{seq}` (or `{seq:04d}`) stands for the next
         free number."""
         text = self.serialize()
         path = filename
@@ -183,7 +183,7 @@ class Checkpoint:
         return path
 
     def load(self, filename: str) -> str:
-        """Reads a file that `save` wrote and gives its path. Of several numbered ones that of the highest number."""
+        """Reads a file written by `save` and returns its path. Of several numbered files, the last one is read."""
         path = filename
         if _has_number(filename):
             found = _numbered(filename)
@@ -212,7 +212,7 @@ def _numbered(filename: str) -> list[tuple[int, str]]:
 
 
 def current() -> Checkpoint:
-    """The checkpoint of the current `EvalContext`."""
+    """Returns the checkpoint of the current `EvalContext`."""
     from ._context import EvalContext
 
     return EvalContext.current().checkpoint

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mathematical functions of tensors, batches and numbers, element by element: those of `penstock.math`.
+"""Element-wise mathematical functions of tensors, batches and numbers: those of `penstock.math`.
 
-Integers are computed in float32, but for `abs`, `min`, `max`, `clamp` and `pow`, which keep them.
+Integers are computed in float32, except in `abs`, `min`, `max`, `clamp` and `pow`, which return integers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers: `RNG`, from which calls draw, and the operators that make random data.
+"""Random numbers: `RNG`, the generator used by calls, and operators that generate random data.
 
 >>> from penstock.experimental import dynamic as ndd
 >>> ndd.random.set_seed(1)

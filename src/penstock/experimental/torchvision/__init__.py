@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of pictures by the names of `torchvision.transforms.v2`, which run on penstock's operators.
+"""Image transforms under the names of `torchvision.transforms.v2`, run by penstock's operators.
 
-Pictures are `PIL.Image.Image` (modes L, RGB, RGBA) or `torch.Tensor`, CHW or with more axes before (NCHW). The result
-is of the same kind, unless `PILToTensor`, `ToPureTensor` or `ToPILImage` says otherwise. A `Compose` makes one graph of
-its transforms, which takes each picture through all of them at once. Needs PyTorch, and Pillow for its images.
+Images are `PIL.Image.Image` (modes L, RGB, RGBA) or `torch.Tensor`, CHW or with more axes before (NCHW). The result is
+of the same kind, unless `PILToTensor`, `ToPureTensor` or `ToPILImage` is used. A `Compose` makes one graph of its
+transforms, which takes each image through all of them at once. Requires PyTorch, and Pillow for its images.
 
 >>> import torch
 >>> transform = Compose([Resize(32), CenterCrop(24), Normalize(mean=[127.5], std=[127.5])])

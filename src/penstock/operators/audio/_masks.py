@@ -21,9 +21,9 @@ class Mask(Seeded, Pointwise, abstract=True):
     by_frame = False
     along: ClassVar[str]  # the axis, by its name in layouts
 
-    max_width = PerSample(int, doc="The largest width of a mask, in elements of the axis; 0: nothing is masked.")
-    num_masks = Arg(int, 1, "How many masks there are. They may overlap.")
-    fill_value = PerSample(float, 0.0, "What masked elements become; without its fraction in integers, clamped.")
+    max_width = PerSample(int, doc="Maximum width of a mask, in elements of the axis. With 0 nothing is masked.")
+    num_masks = Arg(int, 1, "Number of masks. They may overlap.")
+    fill_value = PerSample(float, 0.0, "Value of masked elements; truncated and clamped for integer types.")
 
     def setup(self) -> None:
         if self.values["num_masks"] < 0:

@@ -13,13 +13,13 @@ from ...core.op import Arguments, Operator, PerSample
 
 
 class AddNoise(Operator):
-    """Adds a recording of noise to a signal, as loud as `snr` says:
+    """Adds noise to a signal at the signal-to-noise ratio `snr`:
     `out = in + noise * sqrt(power(in) / power(noise) / 10^(snr / 10))`.
 
-    Powers are mean squares of the whole signal and of that part of the noise that is added. A noise that is shorter
-    than the signal is repeated. Where one of them is silent the output is the signal. Inputs: the signal, float32,
-    (time) or (time, channels); the noise, float32, (time), which is then added to all channels, or with as many
-    channels. The output has the shape and layout of the signal, and is not clipped.
+    The powers are mean squares of the whole signal and of the part of the noise that is added. If the noise is shorter
+    than the signal, it is repeated. If the signal or the noise is silent, the output equals the signal. Inputs: the
+    signal, float32, (time) or (time, channels); the noise, float32, either (time), which is added to all channels, or
+    with as many channels as the signal. The output has the shape and layout of the signal and is not clipped.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -33,8 +33,8 @@ class AddNoise(Operator):
     kernel = "audio/add_noise"
     by_frame = False
     inputs = (2, 2)
-    snr = PerSample(float, doc="Signal-to-noise ratio in decibels: 0 makes both as loud, 20 the noise a tenth.")
-    start = PerSample(int, 0, "Where in the noise to begin, in samples; beyond its end it begins anew.", bits=64)
+    snr = PerSample(float, doc="Signal-to-noise ratio in decibels. 0: equally loud; 20: a tenth of the amplitude.")
+    start = PerSample(int, 0, "Index of the first sample of the noise to use, modulo its length.", bits=64)
 
     def plan(self, a: Arguments, x: Spec, noise: Spec) -> None:
         for i, s in enumerate((x, noise)):
@@ -45,7 +45,9 @@ class AddNoise(Operator):
         channels, noises = (s.shape[:, 1] if s.ndim > 1 else np.ones_like(s.shape[:, 0]) for s in (x, noise))
         SampleErrors.where(
             (noises != 1) & (noises != channels),
-            lambda i: f"the noise has {noises[i]} channels, the signal {channels[i]}; they need as many, or one",
+            lambda i: (
+                f"the noise has {noises[i]} channels, the signal {channels[i]}; they must have the same number, or one"
+            ),
         )
         SampleErrors.where((noise.shape.prod(axis=1) == 0) & (x.shape.prod(axis=1) > 0), lambda i: "the noise is empty")
         SampleErrors.where(a.start < 0, lambda i: f"start {a.start[i]} is negative")

@@ -18,19 +18,19 @@ _TYPES = ("INT16", "INT32", "FLOAT")
 
 
 class Audio(Operator):
-    """Decodes sounds: WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF, MP4, WebM and AAC, told apart by their content.
+    """Decodes audio files: WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF, MP4, WebM and AAC, detected by content.
 
-    MP4, M4A, QuickTime, Matroska and WebM files (with AAC, ALAC, MP3, Opus, Vorbis, FLAC or AC-3) and AAC alone (ADTS)
-    are decoded by FFmpeg, which has to be there as for `decoders.video`. Matroska and WebM don't say how many samples
-    there are, so that theirs are decoded once to count them.
-    Input: the bytes of a file (uint8). Outputs: the samples, (time, channels) or with `downmix` (time), without a
-    layout, and their sampling rate, a float32 scalar. float32 is -1 to 1; integers are scaled to their type's range,
-    of float32 by its largest value. A slice or crop behind the decoder makes it decode only that part of WAV and FLAC,
-    and no more than up to its end of other formats; the samples are the same. WAV that is shorter than its header says
-    has the samples that are there. Of a video it is the sound that is decoded: what its edit list cuts off is left out,
-    and it begins with silence if it starts later than the pictures, so that times are those of the frames, which
-    `decoders.video` decodes. Other damage is an error of its sample, and the pipeline's `on_error` decides what
-    follows.
+    FFmpeg, installed as for `decoders.video`, decodes MP4, M4A, QuickTime, Matroska and WebM files (with AAC, ALAC,
+    MP3, Opus, Vorbis, FLAC or AC-3) and raw AAC (ADTS). Matroska and WebM files do not store the number of samples, so
+    they are decoded once more to count them.
+
+    Input: the bytes of a file (uint8). Outputs: the samples, (time, channels), or (time) with `downmix`, without a
+    layout; and the sampling rate, a float32 scalar. float32 samples are in [-1, 1]; integers are scaled to the range of
+    their type, float32 by its largest value. If a slice or crop follows, only that part of WAV and FLAC files is
+    decoded, and other formats only up to its end; the result is the same. A WAV file that is shorter than its header
+    states gives the samples that are present. For video files, the audio track is decoded: parts removed by the edit
+    list are left out, and if the audio starts later than the video, it begins with silence, so that times match the
+    frames of `decoders.video`. Any other damage is an error of the sample, which the pipeline's `on_error` handles.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import io, wave, numpy as np
@@ -57,14 +57,14 @@ class Audio(Operator):
     peeks: ClassVar[tuple[int, ...]] = (0,)
 
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, f"Type of the samples, one of {', '.join(_TYPES)}.")
-    downmix = Arg(bool, False, "Gives the mean of the channels, as one signal without an axis of channels.")
+    downmix = Arg(bool, False, "Returns the mean of the channels, as one signal without a channel axis.")
     sample_rate = PerSample(
         float,
         0.0,
-        "Sampling rate of the output in Hz, to which the sound is resampled; 0: that of the file. Where it is given, "
-        "the second output says what was given, as DALI's does, also if that is 0.",
+        "Sampling rate in Hz to which the audio is resampled; 0 keeps the rate of the file. If it is given, even as 0, "
+        "the second output is this value, as in DALI.",
     )
-    quality = Arg(float, 50.0, "Of resampling, from 0 to 100, as of `fn.audio_resample`.")
+    quality = Arg(float, 50.0, "Resampling quality, from 0 to 100, as in `fn.audio_resample`.")
 
     def setup(self) -> None:
         if self.values["dtype"].name not in _TYPES:

@@ -15,12 +15,12 @@ _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
 
 
 class AudioResample(Operator):
-    """Resamples a signal by a windowed sinc.
+    """Resamples a signal with a windowed sinc filter.
 
-    How much is said by `in_rate` and `out_rate`, by `scale` or by `out_length`; the output has
-    `ceil(n * out_rate / in_rate)` samples. Beyond its ends a signal is zero. Input: one dimension (time), or two (time,
-    channels); integers of up to 32 bits or float32. Integers of another type are brought to the range of the output's:
-    -1 to 1 stands for the whole range of an integer type. The layout stays.
+    The ratio is given by `in_rate` and `out_rate`, by `scale`, or by `out_length`; the output has
+    `ceil(n * out_rate / in_rate)` samples. The signal is taken to be zero beyond its ends. Input: (time) or (time,
+    channels), integers of up to 32 bits or float32. If the output type differs from the input type, values are scaled
+    from the range of one to that of the other; the range of float32 is -1 to 1. The layout is kept.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -33,28 +33,28 @@ class AudioResample(Operator):
     kernel = "audio/audio_resample"
     by_frame = False
     experimental = True
-    in_rate = PerSample(float, None, "Sampling rate of the input, in any unit; together with `out_rate`.")
-    out_rate = PerSample(float, None, "Sampling rate of the output, in the same unit.")
-    scale = PerSample(float, None, "How many times more samples the output has.")
-    out_length = PerSample(int, None, "How many samples the output has.", bits=64)
+    in_rate = PerSample(float, None, "Sampling rate of the input, in any unit. Requires `out_rate`.")
+    out_rate = PerSample(float, None, "Sampling rate of the output, in the unit of `in_rate`.")
+    scale = PerSample(float, None, "Ratio of the output's number of samples to the input's.")
+    out_length = PerSample(int, None, "Number of samples of the output.", bits=64)
     quality = Arg(
         float,
         50.0,
-        "From 0 to 100: longer filters keep more of the high frequencies. They reach over 3 (0), 16 (50) or 64 (100) "
-        "samples on either side.",
+        "Quality, from 0 to 100. Higher values use longer filters, which keep more of the high frequencies: they "
+        "extend over 3 (0), 16 (50) or 64 (100) samples on either side.",
     )
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output. By default that of the input.")
     antialias = Arg(
         bool,
         False,
-        "Removes what the output's rate can't hold before the rate is lowered. False, as in DALI: high frequencies "
-        "come back as lower ones.",
+        "Whether to remove frequencies above half of the output rate before the rate is lowered. With False, as in "
+        "DALI, they are aliased to lower frequencies.",
     )
 
     def setup(self) -> None:
         given = {k for k in ("in_rate", "out_rate", "scale", "out_length") if k in self.given}
         if ("in_rate" in given) != ("out_rate" in given):
-            raise ValueError("in_rate and out_rate are to be given together")
+            raise ValueError("in_rate and out_rate must be given together")
         ways = (given - {"in_rate"}).copy()
         if len(ways) != 1:
             what = f"got {', '.join(sorted(given))}" if ways else "got none of them"

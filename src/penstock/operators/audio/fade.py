@@ -14,11 +14,11 @@ _SHAPES = ("linear", "exponential", "logarithmic", "quarter_sine", "half_sine") 
 
 
 class Fade(FloatOnly):
-    """Multiplies the beginning of a signal with a gain that rises from 0 to 1, and its end with one that falls to 0.
+    """Multiplies the beginning of a signal by a gain that rises from 0 to 1, and its end by one that falls to 0.
 
-    Sample i of a fade of `n` samples is at `t = i / (n - 1)`; at the end the same is done backwards. Where both fades
-    overlap, both gains count; of a fade that is longer than the signal, the first part is used. Input: float32, (time)
-    or (time, channels); the output has its shape and layout.
+    Sample i of a fade of `n` samples is at `t = i / (n - 1)`; the fade-out is the same in reverse. Where the fades
+    overlap, both gains apply. If a fade is longer than the signal, only its first part is used. Input: float32, (time)
+    or (time, channels). The output has the same shape and layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -30,13 +30,13 @@ class Fade(FloatOnly):
 
     module = "audio"
     kernel = "audio/fade"
-    fade_in = PerSample(int, 0, "How many samples the beginning takes; 0: it stays.", bits=64)
-    fade_out = PerSample(int, 0, "How many samples the end takes; 0: it stays.", bits=64)
+    fade_in = PerSample(int, 0, "Length of the fade-in, in samples; 0: none.", bits=64)
+    fade_out = PerSample(int, 0, "Length of the fade-out, in samples; 0: none.", bits=64)
     shape = Arg(
         str,
         "linear",
-        'The gain at `t` from 0 to 1: "linear" is t, "exponential" 2^(t - 1) t, "logarithmic" 1 + log10(0.1 + t), at '
-        'most 1, "quarter_sine" sin(pi t / 2), "half_sine" (1 - cos(pi t)) / 2.',
+        'Gain as a function of `t`: "linear" is t, "exponential" 2^(t - 1) t, "logarithmic" min(1, 1 + log10(0.1 + '
+        't)), "quarter_sine" sin(pi t / 2), "half_sine" (1 - cos(pi t)) / 2.',
     )
 
     def setup(self) -> None:

@@ -5,12 +5,12 @@ from ._masks import Mask
 
 
 class FreqMask(Mask):
-    """Fills `num_masks` random stretches of neighbouring frequencies, as SpecAugment does (Park et al., 2019).
+    """Masks `num_masks` random ranges of frequencies, as SpecAugment does (Park et al., 2019).
 
-    The width of each is uniform in 0 ... `max_width`, but at most the number of frequencies, and its place uniform
-    among those where it fits. Input: a spectrogram with the axis "f" in its layout, such as "ft" (which two dimensions
-    without a layout are taken for) or "tf"; integers, float16 or float32. The fill value 0 is the mean where
-    spectrograms are normalized before. `fn.audio.time_mask` does the same along time.
+    The width of each mask is uniform in [0, `max_width`], limited to the number of frequencies, and its position is
+    uniform among those where it fits. Input: a spectrogram whose layout has the axis "f", such as "ft" (the default for
+    two dimensions without a layout) or "tf"; integers, float16 or float32. For spectrograms that were normalized
+    before, the default fill value 0 is the mean. `fn.audio.time_mask` masks ranges of time.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

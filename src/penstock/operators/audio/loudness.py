@@ -17,13 +17,13 @@ _MOST_CHANNELS = 5
 
 
 class Loudness(FloatOnly):
-    """Multiplies a signal so that its integrated loudness by ITU-R BS.1770 becomes `target`.
+    """Scales a signal so that its integrated loudness, as defined by ITU-R BS.1770, becomes `target`.
 
-    The loudness is that of blocks of 400 ms, of which a new one begins every 100 ms, after the K-weighting filter;
-    blocks below -70 LUFS do not count, nor do those more than 10 LU below the loudness of the rest. A signal that is
-    shorter than a block counts as one block. Where no block is loud enough the output is the signal. Input: float32,
-    (time) or (time, channels) with up to 5 channels: left, right, centre, and left and right surround, which count 1.41
-    times. The output has its shape and layout, and is not clipped.
+    The loudness is measured after the K-weighting filter, in blocks of 400 ms that begin every 100 ms. Blocks below -70
+    LUFS are ignored, and so are blocks more than 10 LU below the loudness of the rest. A signal shorter than a block
+    counts as one block. If no block is loud enough, the output equals the input. Input: float32, (time) or (time,
+    channels) with up to 5 channels: left, right, centre, left surround and right surround; surround channels have the
+    weight 1.41. The output has the same shape and layout and is not clipped.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

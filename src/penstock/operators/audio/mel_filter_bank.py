@@ -14,11 +14,11 @@ _STEP = 0.068751777  # from there on, a mel is this much in the natural logarith
 
 
 class MelFilterBank(WeightedSums):
-    """Sums up the bins of a spectrum in `nfilter` triangular filters, which overlap by half and are spaced evenly on
-    the mel scale from `freq_low` to `freq_high`.
+    """Applies a bank of `nfilter` triangular filters to a spectrum. The filters overlap by half and are spaced evenly
+    on the mel scale from `freq_low` to `freq_high`.
 
-    The axis of frequencies is the one named "f" in the layout, or without a layout the last but one (the only one of a
-    vector); its n bins are taken as those of a transform of length 2 (n - 1). Input: float32, such as the output of
+    The frequency axis is the axis "f" of the layout; without a layout it is the second to last axis, or the only axis
+    of a vector. Its n bins are those of a Fourier transform of length 2 (n - 1). Input: float32, such as the output of
     `fn.spectrogram`. The output has the same layout.
 
     >>> from penstock import fn, pipeline_def, types
@@ -31,19 +31,20 @@ class MelFilterBank(WeightedSums):
     [19.8, 27.2, 48.9, 91.1]
     """
 
-    nfilter = Arg(int, 128, "How many filters there are.")
+    nfilter = Arg(int, 128, "Number of filters.")
     sample_rate = Arg(float, 44100.0, "Sampling rate of the signal, in Hz.")
-    freq_low = Arg(float, 0.0, "Where the first filter begins, in Hz.")
-    freq_high = Arg(float, 0.0, "Where the last filter ends, in Hz; 0: half of the sampling rate.")
+    freq_low = Arg(float, 0.0, "Lower end of the first filter, in Hz.")
+    freq_high = Arg(float, 0.0, "Upper end of the last filter, in Hz; 0: half of the sampling rate.")
     normalize = Arg(
         bool,
         True,
-        "Whether filters have the same area, being multiplied by 2 / (their width in Hz), or a maximum of 1 each.",
+        "Whether to multiply each filter by 2 / (its width in Hz), so that all have the same area. Otherwise their "
+        "maximum is 1.",
     )
     mel_formula = Arg(
         str,
         "slaney",
-        '"slaney": linear up to 1000 Hz, logarithmic above; or "htk": `1127 * ln(1 + f / 700)`.',
+        '"slaney": linear up to 1000 Hz, logarithmic above; "htk": `1127 * ln(1 + f / 700)`.',
     )
 
     def setup(self) -> None:

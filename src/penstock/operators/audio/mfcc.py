@@ -11,12 +11,12 @@ from ._weighted_sums import WeightedSums, sums_of
 
 
 class MFCC(WeightedSums):
-    """Mel-frequency cepstral coefficients: the cosine transform of a mel spectrum in decibels along an axis.
+    """Computes mel-frequency cepstral coefficients: the cosine transform of a mel spectrum in decibels along an axis.
 
-    The first `n_mfcc` coefficients are kept, and liftered if `lifter` says so.
+    Returns the first `n_mfcc` coefficients, liftered if `lifter` is not 0.
 
-    Coefficients are `sum x[j] cos(pi / n (j + 1/2) k)` for type 2, without the factor 2 that some define it with, and
-    accordingly for the other types. Input: float32 with two dimensions or more. The output has the same layout.
+    Coefficients of type 2 are `sum x[j] cos(pi / n (j + 1/2) k)`, without the factor 2 of some definitions; the same
+    holds for the other types. Input: float32 with two dimensions or more. The output has the same layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -26,10 +26,10 @@ class MFCC(WeightedSums):
     [6.0, -1.732]
     """
 
-    axis = Arg(int, 0, "Index of the axis of frequencies.")
-    n_mfcc = Arg(int, 20, "How many coefficients are kept; all if the axis has fewer.")
+    axis = Arg(int, 0, "Index of the frequency axis, 0 or more.")
+    n_mfcc = Arg(int, 20, "Maximum number of coefficients to return.")
     dct_type = Arg(int, 2, "Type of the cosine transform, 1 to 4.")
-    normalize = Arg(bool, False, "Whether the transform is orthogonal; not for type 1.")
+    normalize = Arg(bool, False, "Whether to use the orthonormal transform. Not possible for type 1.")
     lifter = Arg(float, 0.0, "If L is not 0, coefficient k (from 1 on) is multiplied by `1 + L / 2 * sin(pi * k / L)`.")
 
     def setup(self) -> None:

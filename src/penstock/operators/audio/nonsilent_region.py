@@ -12,12 +12,12 @@ _TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int6
 
 
 class NonsilentRegion(Operator):
-    """Finds the part of a signal that is not silent: its begin and its length.
+    """Finds the part of a signal that is not silent.
 
-    A signal is silent where the mean square of all windows of `window_length` samples around is below
-    `reference_power * 10^(cutoff_db / 10)`. Outputs: two scalars of int32; length 0 if all is silent. Input: one
-    dimension, integers or float32; its mean squares of float32 are running sums in float32, which `reset_interval`
-    keeps from drifting.
+    A sample is silent if the mean square of every window of `window_length` samples that contains it is below
+    `reference_power * 10^(cutoff_db / 10)`. Outputs: the beginning and the length of the part, int32 scalars; the
+    length is 0 if the whole signal is silent. Input: one dimension, integers or float32. For float32, the mean squares
+    are running sums in float32; `reset_interval` limits their rounding error.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -30,11 +30,15 @@ class NonsilentRegion(Operator):
 
     kernel = "audio/nonsilent_region"
     by_frame = False
-    cutoff_db = Arg(float, -60.0, "What is silent, in decibels relative to `reference_power`.")
-    reference_power = Arg(float, 0.0, "The power that is 0 dB; 0: the largest mean square of the signal.")
-    window_length = Arg(int, 2048, "Length of the sliding window, in samples; that of the signal if it is shorter.")
+    cutoff_db = Arg(float, -60.0, "Power below which the signal is silent, in decibels relative to `reference_power`.")
+    reference_power = Arg(
+        float, 0.0, "Power that corresponds to 0 dB, positive. By default the largest mean square of the signal."
+    )
+    window_length = Arg(int, 2048, "Length of the sliding window, in samples; limited to that of the signal.")
     reset_interval = Arg(
-        int, 8192, "After so many samples, a multiple of `window_length`, running sums begin anew; -1: never."
+        int,
+        8192,
+        "Number of samples after which running sums are computed anew, a multiple of `window_length`; -1: never.",
     )
 
     def setup(self) -> None:

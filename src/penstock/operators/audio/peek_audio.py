@@ -9,10 +9,10 @@ from ._sound_files import read_headers
 
 
 class PeekAudio(Operator):
-    """Reads sampling rate, number of channels and length of encoded sounds from their headers, without decoding them.
+    """Reads the sampling rate, number of channels and length of audio files from their headers, without decoding them.
 
-    Outputs, three scalars: the rate in Hz (float32), channels (int32), length in samples of each channel (int64). They
-    are what `decoders.audio` gives without `sample_rate` and `downmix`.
+    Outputs, three scalars: the rate in Hz (float32), the number of channels (int32), and the number of samples per
+    channel (int64). They describe what `decoders.audio` returns without `sample_rate` and `downmix`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import io, wave, numpy as np

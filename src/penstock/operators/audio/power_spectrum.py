@@ -10,9 +10,9 @@ from ._float_only import FloatOnly
 
 
 class PowerSpectrum(FloatOnly):
-    """The power spectrum along an axis: squared magnitudes of its Fourier transform.
+    """Computes the power spectrum along an axis: the squared magnitudes of the Fourier transform.
 
-    Frequencies are 0 to half of the sampling rate: the axis then has the extent `nfft // 2 + 1`. The layout stays.
+    The frequencies are 0 to half of the sampling rate, so the axis becomes `nfft // 2 + 1` long. The layout is kept.
     Input: float32 of any shape.
 
     >>> from penstock import fn, pipeline_def, types
@@ -24,9 +24,9 @@ class PowerSpectrum(FloatOnly):
     """
 
     kernel = "audio/power_spectrum"
-    axis = Arg(int, -1, "Index of the axis; -1 is the last.")
+    axis = Arg(int, -1, "Index of the axis. Negative values count from the last.")
     nfft = Arg(
-        int, None, "Length of the transform: the axis is cut or padded with zeros to it; its extent if not given."
+        int, None, "Length of the transform, to which the axis is cut or zero-padded. By default the axis's length."
     )
     power = Arg(int, 2, "2 for squared magnitudes (power), 1 for magnitudes.")
 

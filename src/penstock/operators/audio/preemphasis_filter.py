@@ -12,10 +12,10 @@ _TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int6
 
 
 class PreemphasisFilter(Operator):
-    """Subtracts from each element the one before it: `out[i] = in[i] - preemph_coeff * in[i - 1]`.
+    """Subtracts from each element a share of the previous one: `out[i] = in[i] - preemph_coeff * in[i - 1]`.
 
-    What stands before the first element, `border` says. A signal with several dimensions is filtered as if it were
-    flat. Input: any type but float16 and bool; the output has its shape and layout.
+    `border` sets the value before the first element. A signal with several dimensions is filtered as if it were
+    flattened. Input: any type but float16 and bool. The output has the same shape and layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -27,14 +27,14 @@ class PreemphasisFilter(Operator):
 
     kernel = "audio/preemphasis_filter"
     by_frame = False
-    preemph_coeff = PerSample(float, 0.97, "The share of the element before that is subtracted.")
+    preemph_coeff = PerSample(float, 0.97, "Share of the previous element that is subtracted.")
     border = Arg(
         str,
         "clamp",
-        'What stands before the first element: 0 ("zero"), the first element ("clamp") or the second ("reflect"; 0 if '
-        "there is one only).",
+        'Value before the first element: 0 ("zero"), the first element ("clamp") or the second ("reflect"; 0 if there '
+        "is only one).",
     )
-    dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output, any but FLOAT16 and BOOL; values are clamped.")
+    dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output, any but FLOAT16 and BOOL. Values are clamped.")
 
     def setup(self) -> None:
         if self.values["border"] not in _BORDERS:

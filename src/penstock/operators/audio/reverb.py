@@ -14,13 +14,13 @@ from ...core.op import Arg, Arguments, Operator
 
 class Reverb(Operator):
     """Convolves a signal with the impulse response of a room: `out[i] = sum of response[k] * in[i + delay - k]`. The
-    length stays.
+    length is kept.
 
-    `delay` is the place of the response's largest absolute value, where the direct sound arrives, so that the signal
-    stays where it was in time; with `keep_delay` it is 0. Beyond its ends a signal is zero. Inputs: the signal,
-    float32, (time) or (time, channels); the impulse response of the same sampling rate, float32, (time), which then is
-    that of all channels, or with as many channels. The output has the shape and layout of the signal, and is not
-    clipped.
+    `delay` is the index of the response's largest absolute value, where the direct sound arrives, so that the signal is
+    not shifted in time; with `keep_delay` it is 0. The signal is taken to be zero beyond its ends. Inputs: the signal,
+    float32, (time) or (time, channels); the impulse response at the same sampling rate, float32, either (time), which
+    applies to all channels, or with as many channels as the signal. The output has the shape and layout of the signal
+    and is not clipped.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -35,8 +35,8 @@ class Reverb(Operator):
     kernel = "audio/reverb"
     by_frame = False
     inputs = (2, 2)
-    normalize = Arg(bool, True, "Makes the output as loud as the signal: their mean squares become the same.")
-    keep_delay = Arg(bool, False, "Keeps the time that the direct sound takes, by which the output is late.")
+    normalize = Arg(bool, True, "Whether to scale the output to the mean square of the signal.")
+    keep_delay = Arg(bool, False, "Whether to keep the delay of the direct sound.")
 
     def plan(self, a: Arguments, x: Spec, response: Spec) -> None:
         for i, s in enumerate((x, response)):
@@ -52,7 +52,8 @@ class Reverb(Operator):
             SampleErrors.where(
                 (own != 1) & (own != channels),
                 lambda i: (
-                    f"the impulse response has {own[i]} channels, the signal {channels[i]}; they need as many, or one"
+                    f"the impulse response has {own[i]} channels, the signal {channels[i]}; they must have the same "
+                    "number, or one"
                 ),
             )
 

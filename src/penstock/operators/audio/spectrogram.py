@@ -12,13 +12,13 @@ from ._float_only import FloatOnly
 
 
 class Spectrogram(FloatOnly):
-    """The power spectra of windows that slide along a signal (short-time Fourier transform).
+    """Computes the power spectra of windows that slide along a signal (short-time Fourier transform).
 
-    Each window is multiplied by `window_fn`, padded with zeros to `nfft`, and transformed; the output holds the squared
-    magnitudes (or magnitudes) of the frequencies 0 to half of the sampling rate, `nfft // 2 + 1` of them. Input:
-    float32, one signal, that is one axis at most longer than 1. Output: float32, (frequencies, windows) with the layout
-    "ft", or "tf". An empty signal is an error of its sample, as is one that is too short for a window where windows are
-    not centred.
+    Each window is multiplied by `window_fn`, zero-padded to `nfft`, and transformed. The output contains the squared
+    magnitudes (or magnitudes) of the `nfft // 2 + 1` frequencies from 0 to half of the sampling rate. Input: one
+    signal, float32, with at most one axis longer than 1. Output: float32, (frequencies, windows) with the layout "ft",
+    or (windows, frequencies) with "tf". An empty signal is an error of the sample, and so is one too short for a window
+    if windows are not centred.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -31,27 +31,28 @@ class Spectrogram(FloatOnly):
     """
 
     kernel = "audio/spectrogram"
-    nfft = Arg(int, None, "Length of the Fourier transforms, at least `window_length`; that if not given.")
+    nfft = Arg(int, None, "Length of the Fourier transforms, at least `window_length`, which is the default.")
     window_length = Arg(int, 512, "Length of the windows, in samples.")
-    window_step = Arg(int, 256, "How far one window begins behind the last, in samples.")
+    window_step = Arg(int, 256, "Distance between the beginnings of consecutive windows, in samples.")
     window_fn = Arg(
         [float],
         None,
-        "`window_length` factors for the samples of a window. By default a Hann window, "
+        "`window_length` factors by which the samples of a window are multiplied. By default a Hann window, "
         "`0.5 * (1 - cos(2 pi (i + 0.5) / window_length))`.",
     )
     power = Arg(int, 2, "2 for squared magnitudes (power), 1 for magnitudes.")
     center_windows = Arg(
         bool,
         True,
-        "Whether the middle of window t is at sample `t * window_step`, so that windows reach over the ends; else its "
-        "beginning, and windows end inside of the signal, but for one that may reach less than a step over it. "
-        "There are `n // window_step + 1` or `(n - window_length) // window_step + 1` windows.",
+        "If True, the centre of window t is at sample `t * window_step`, windows extend beyond the ends of the signal, "
+        "and there are `n // window_step + 1` of them. Otherwise it begins there, and there are "
+        "`(n - window_length) // window_step + 1`; a signal shorter than a window by less than a step gives one.",
     )
     reflect_padding = Arg(
         bool,
         True,
-        "Whether centred windows find the signal mirrored about its outermost samples beyond its ends; else zeros.",
+        "Whether the signal is mirrored about its outermost samples beyond its ends, for centred windows. Otherwise it "
+        "is zero there.",
     )
     layout = Arg(Layout, "ft", 'Order of the output\'s axes: "ft" or "tf".')
 

@@ -17,12 +17,12 @@ _LARGEST = 2**40
 
 
 class SpeedPerturb(Operator):
-    """Plays a signal `speed` times as fast: it becomes shorter and its pitch higher, as with a tape (Ko et al., Audio
-    Augmentation for Speech Recognition, 2015, with speeds of 0.9, 1.0 and 1.1).
+    """Plays a signal `speed` times as fast, which also shortens it and raises its pitch (Ko et al., Audio Augmentation
+    for Speech Recognition, 2015, with speeds of 0.9, 1.0 and 1.1).
 
-    The output has `ceil(n / speed)` samples, which a windowed sinc computes as in `fn.audio_resample`. The
-    sampling rate stays. Input: one dimension (time), or two (time, channels); integers of up to 32 bits or float32. The
-    output has the type and layout of the input.
+    The output has `ceil(n / speed)` samples, computed with a windowed sinc filter as in `fn.audio_resample`. The
+    sampling rate is kept. Input: (time) or (time, channels), integers of up to 32 bits or float32. The output has the
+    type and layout of the input.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -35,12 +35,12 @@ class SpeedPerturb(Operator):
     module = "audio"
     kernel = "audio/audio_resample"
     by_frame = False
-    speed = PerSample(float, doc="How many times as fast, above 0; six decimals count.")
+    speed = PerSample(float, doc="Factor of the speed, above 0; rounded to six decimals.")
     quality = Arg(
-        float, 50.0, "From 0 to 100, as of `fn.audio_resample`: longer filters keep more of high frequencies."
+        float, 50.0, "Quality, from 0 to 100, as in `fn.audio_resample`. Higher values keep more of high frequencies."
     )
     antialias = Arg(
-        bool, True, "Removes the frequencies that a faster signal can't hold; otherwise they come back as lower ones."
+        bool, True, "Whether to remove frequencies that a faster signal can't hold; otherwise they are aliased."
     )
 
     def setup(self) -> None:

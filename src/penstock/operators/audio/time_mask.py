@@ -10,12 +10,12 @@ from ._masks import Mask
 
 
 class TimeMask(Mask):
-    """Fills `num_masks` random stretches of time, as SpecAugment does (Park et al., 2019).
+    """Masks `num_masks` random ranges of time, as SpecAugment does (Park et al., 2019).
 
-    The width of each is uniform in 0 ... `max_width`, but at most `max_fraction` of the length, and its place uniform
-    among those where it fits. Input: a spectrogram or signal with the axis "t" in its layout, such as "ft" (which two
-    dimensions without a layout are taken for), "tf" or "t"; integers, float16 or float32. The fill value 0 is the mean
-    where spectrograms are normalized before. `fn.audio.freq_mask` does the same along frequencies.
+    The width of each mask is uniform in [0, `max_width`], limited to `max_fraction` of the length, and its position is
+    uniform among those where it fits. Input: a spectrogram or signal whose layout has the axis "t", such as "ft" (the
+    default for two dimensions without a layout), "tf" or "t"; integers, float16 or float32. For spectrograms that were
+    normalized before, the default fill value 0 is the mean. `fn.audio.freq_mask` masks ranges of frequencies.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -28,7 +28,7 @@ class TimeMask(Mask):
     """
 
     along = "t"
-    max_fraction = PerSample(float, 1.0, "The largest width of a mask, as a share of the length; in [0, 1].")
+    max_fraction = PerSample(float, 1.0, "Maximum width of a mask, as a share of the length; in [0, 1].")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         wrong = ~((a.max_fraction >= 0) & (a.max_fraction <= 1))

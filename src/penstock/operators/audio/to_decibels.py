@@ -14,7 +14,8 @@ class ToDecibels(FloatOnly):
     """Converts magnitudes or powers to decibels:
     `out = multiplier * log10(max(10^(cutoff_db / multiplier), in / reference))`.
 
-    NaN and what is not positive become `cutoff_db`. Input: float32 of any shape; the output has its shape and layout.
+    NaN, zero and negative values become `cutoff_db`. Input: float32 of any shape. The output has the same shape and
+    layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -26,8 +27,8 @@ class ToDecibels(FloatOnly):
 
     kernel = "audio/decibels"
     multiplier = Arg(float, 10.0, "10 for powers, 20 for magnitudes.")
-    reference = Arg(float, 0.0, "What 0 dB stands for; 0: the largest element of the sample.")
-    cutoff_db = Arg(float, -200.0, "The smallest value of the output, in decibels.")
+    reference = Arg(float, 0.0, "Value that corresponds to 0 dB; 0: the largest element of the sample.")
+    cutoff_db = Arg(float, -200.0, "Smallest value of the output, in decibels.")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()

@@ -15,14 +15,15 @@ from ._steps import CHANNELS, CONTRAST, FLOATS, NAMES, PROBABILITY, STEPS, WARP,
 
 
 class Augment(Seeded):
-    """Takes each image through the steps that are drawn, or given, for it. `penstock.auto_aug` makes these.
+    """Applies augmentation steps, drawn at random or given, to each image. `penstock.auto_aug` creates this operator.
 
-    `table` has a row for each way to change an image: of each item, for each of `bins` magnitudes, with positive sign
-    and with negative. For each of `stages` an item, a bin and a sign are drawn; with `policies` the items are groups of
-    `stages` neighbours, one of which is drawn for the sample. A step is done with the probability that is in its row.
-    If `item` and `bin` are given, nothing is drawn; `bin` is twice the magnitude's, plus one for the negative sign. Or
-    `kind` names the one way and `parameter` has its values. Images are uint8; the result has their shape. Contrast
-    needs one or three channels, colour three. All frames of a sequence are changed in the same way.
+    `table` has one row for each way to change an image: for each item and each of `bins` magnitudes, one row for the
+    positive and one for the negative sign. An item, a bin and a sign are drawn for each of `stages`; with `policies`,
+    the items are groups of `stages` consecutive ones, and one group is drawn for the sample. A step is applied with the
+    probability stored in its row. If `item` and `bin` are given, nothing is drawn; `bin` is twice the magnitude's
+    index, plus one for the negative sign. Alternatively, `kind` names a single way and `parameter` has its values.
+    Images must be uint8; the output has the same shape. Contrast requires one or three channels, colour requires three.
+    All frames of a sequence are changed in the same way.
 
     >>> from penstock import pipeline_def, types
     >>> from penstock.auto_aug import augmentations
@@ -40,15 +41,15 @@ class Augment(Seeded):
     layouts = ("HWC", "FHWC")
     kernel = "augment/augment"
     table = Arg(object, None, "The ways to change an image, an array of rows; see `_steps.py`.")
-    stages = Arg(int, 1, "Steps of each sample.")
-    bins = Arg(int, 1, "Magnitudes of each item in the table.")
+    stages = Arg(int, 1, "Number of steps per sample.")
+    bins = Arg(int, 1, "Number of magnitudes of each item in the table.")
     policies = Arg(bool, False, "Whether the items of all stages are drawn together.")
-    item = PerSample([int], None, "The item for each stage.")
-    bin = PerSample([int], None, "The signed magnitude for each stage.")
-    kind = Arg(str, None, "The one way to change images, whose values are in `parameter`.")
-    parameter = PerSample([float], None, "Values of the way that `kind` names.")
-    shape = PerSample([float], None, "Height and width that shifts relative to the shape refer to.")
-    fill_value = Arg(float, None, "What lies outside of an image; the border is repeated if not given.")
+    item = PerSample([int], None, "Index of the item for each stage.")
+    bin = PerSample([int], None, "Signed magnitude for each stage; see above.")
+    kind = Arg(str, None, "Name of the single way to change images.")
+    parameter = PerSample([float], None, "Values of the way named by `kind`.")
+    shape = PerSample([float], None, "Height and width of the image, for translations relative to them.")
+    fill_value = Arg(float, None, "Value outside the image. By default the border is repeated.")
     interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_LINEAR, "INTERP_LINEAR or INTERP_NN.")
 
     def setup(self) -> None:

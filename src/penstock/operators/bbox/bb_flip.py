@@ -9,11 +9,11 @@ from ...core.op import Arg, Arguments, Operator, PerSample
 
 
 class BbFlip(Operator):
-    """Mirrors bounding boxes, as `flip` does the image they belong to.
+    """Flips bounding boxes in the same way as `flip` flips their image.
 
-    Boxes are float32, four numbers each, usually of shape (boxes, 4): (x, y, width, height), or, with `ltrb`, (left,
-    top, right, bottom), relative to the image: 0 is its left or upper, 1 its right or lower border. The output has the
-    shape of the input.
+    Boxes are float32 with four numbers each, usually of shape (boxes, 4): (x, y, width, height), or (left, top, right,
+    bottom) with `ltrb`, relative to the image: 0 is its left or upper border, 1 its right or lower one. The output has
+    the same shape.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -27,8 +27,8 @@ class BbFlip(Operator):
 
     kernel = "bbox/bb_flip"
     by_frame = False
-    horizontal = PerSample(int, 1, "Whether left and right change places; 0 for no.")
-    vertical = PerSample(int, 0, "Whether top and bottom change places; 0 for no.")
+    horizontal = PerSample(int, 1, "Whether to flip left and right; 0 or 1.")
+    vertical = PerSample(int, 0, "Whether to flip top and bottom; 0 or 1.")
     ltrb = Arg(bool, False, "Whether boxes are (left, top, right, bottom) instead of (x, y, width, height).")
 
     def plan(self, a: Arguments, x: Spec) -> None:

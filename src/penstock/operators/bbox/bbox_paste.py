@@ -11,11 +11,10 @@ from ...core.op import Arg, Arguments, Operator, PerSample
 
 
 class BBoxPaste(Operator):
-    """Moves and scales bounding boxes, as `paste` does the image they belong to.
+    """Moves and scales bounding boxes in the same way as `paste` moves their image.
 
-    Boxes are float32, four numbers each, usually of shape (boxes, 4): (x, y, width, height), or, with `ltrb`, (left,
-    top, right, bottom), relative to the image; those of the output are relative to the canvas. The output has the
-    shape of the input.
+    Boxes are float32 with four numbers each, usually of shape (boxes, 4): (x, y, width, height), or (left, top, right,
+    bottom) with `ltrb`, relative to the image. Output boxes are relative to the canvas and have the same shape.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -29,9 +28,9 @@ class BBoxPaste(Operator):
 
     kernel = "bbox/bbox_paste"
     by_frame = False
-    ratio = PerSample(float, doc="Extent of the canvas by that of the image; at least 1.")
-    paste_x = PerSample(float, 0.5, "Where the image lies on the canvas: 0.0 is at its left, 1.0 at its right border.")
-    paste_y = PerSample(float, 0.5, "Where the image lies on the canvas: 0.0 is at its upper, 1.0 at its lower border.")
+    ratio = PerSample(float, doc="Size of the canvas divided by the size of the image; at least 1.")
+    paste_x = PerSample(float, 0.5, "Horizontal position of the image on the canvas, from 0.0 (left) to 1.0 (right).")
+    paste_y = PerSample(float, 0.5, "Vertical position of the image on the canvas, from 0.0 (top) to 1.0 (bottom).")
     ltrb = Arg(bool, False, "Whether boxes are (left, top, right, bottom) instead of (x, y, width, height).")
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -17,16 +17,17 @@ _GIVEN = 2  # what is neither the enclosing size nor keep_size
 
 
 class BBoxRotate(Operator):
-    """Moves bounding boxes to where `rotate` with the same `angle`, `size` and `keep_size` moves what they enclose.
+    """Rotates bounding boxes in the same way as `rotate` with the same `angle`, `size` and `keep_size` rotates their
+    image.
 
-    Takes boxes, float32 (boxes, 4), and optionally their labels, int32 (boxes,) or (boxes, 1). The rotated box is
-    upright again: in the mode "expand" the smallest that encloses the turned one, in the mode "fixed" of the size it
-    had before (width and height change places where it is nearer to lying than to standing as before), in the mode
-    "halfway" in the middle between both. It is cut to the output image; boxes of which a share
-    less than `remove_threshold` is left, or that have no area, are removed, with their labels. Outputs are the
-    remaining boxes, in the form of the input, and their labels.
+    Inputs: boxes, float32 (boxes, 4), and optionally their labels, int32 (boxes,) or (boxes, 1). The output boxes are
+    axis-aligned again. Their size depends on `mode`. "expand": the smallest box that encloses the rotated one. "fixed":
+    the size before the rotation, with width and height swapped if the rotation turns a wide box into a tall one or vice
+    versa. "halfway": the mean of both. Boxes are then cut to the output image. Boxes of which less than
+    `remove_threshold` is left, or that have no area, are removed together with their labels. Outputs: the remaining
+    boxes, in the form of the input, and their labels.
 
-    `input_shape` is the image's before the rotation: `image.shape()` will do.
+    `input_shape` is the shape of the image before the rotation, such as `image.shape()`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -42,15 +43,15 @@ class BBoxRotate(Operator):
     by_frame = False
     kernel = "bbox/bbox_rotate"
     shortens = 0
-    angle = PerSample(float, doc="Degrees, counter-clockwise as seen on the image.")
+    angle = PerSample(float, doc="Angle in degrees, counter-clockwise.")
     input_shape = PerSample([int], doc="Shape of the image before the rotation, in the order of `shape_layout`.")
-    shape_layout = Arg(Layout, "HW", "What the numbers of `input_shape` are; only H and W matter.")
+    shape_layout = Arg(Layout, "HW", "Meaning of the numbers of `input_shape`; only H and W are used.")
     bbox_layout = Arg(Layout, "xyXY", 'Form of the boxes: "xyXY", or "xyWH" with width and height.')
-    bbox_normalized = Arg(bool, True, "Whether boxes are relative to the image, in [0, 1], instead of in pixels.")
-    keep_size = Arg(bool, False, "Whether the rotated image is as large as the input.")
-    mode = Arg(str, "expand", 'Size of the rotated boxes: "expand", "halfway" or "fixed".')
-    remove_threshold = Arg(float, 0.1, "Boxes of which a share less than that is left are removed; in [0, 1).")
-    size = PerSample([float], [], "Height and width of the rotated image, if given to `rotate`.")
+    bbox_normalized = Arg(bool, True, "Whether boxes are relative to the image, in [0, 1], or in pixels.")
+    keep_size = Arg(bool, False, "Whether the rotated image has the size of the input.")
+    mode = Arg(str, "expand", 'How the size of boxes is computed: "expand", "halfway" or "fixed".')
+    remove_threshold = Arg(float, 0.1, "Boxes of which a smaller share is left are removed; in [0, 1).")
+    size = PerSample([float], [], "Height and width of the rotated image, if they are given to `rotate`.")
 
     def setup(self) -> None:
         v = self.values

@@ -13,17 +13,17 @@ from ...core.op import Arg, Arguments, Operator
 
 
 class BoxEncoder(Operator):
-    """Encodes boxes and their labels as targets of anchors (default boxes), as SSD is trained with.
+    """Encodes boxes and their labels as targets for anchors (default boxes), for training SSD.
 
-    Inputs are boxes, float32 (boxes, 4), as (left, top, right, bottom), and their labels, int32, one each. Each anchor
-    finds the box with which it overlaps most (intersection over union), if that is more than `criteria`; and each box
-    is found at least by the anchor that is nearest to it (Liu et al., SSD: Single Shot MultiBox Detector, 2016,
-    section 2.2). Of boxes that overlap alike the last one is found, of anchors the last one is nearest.
+    Inputs: boxes, float32 (boxes, 4), as (left, top, right, bottom), and their labels, int32, one each. Each anchor is
+    matched with the box that overlaps it most (intersection over union), if the overlap is larger than `criteria`. In
+    addition, each box is matched with the anchor that overlaps it most (Liu et al., SSD: Single Shot MultiBox Detector,
+    2016, section 2.2). If several boxes or anchors overlap equally, the last one is used.
 
-    Outputs are float32 (anchors, 4) and int32 (anchors,): for anchors that found a box, the box as (centre x, centre y,
-    width, height) and its label; for others the anchor itself in that form, and 0, the background. With `offset` the
-    box is relative to the anchor: centres as `(box - anchor) / anchor's extent`, extents as `log(box / anchor)`, from
-    which `means` are subtracted and which are divided by `stds`; anchors that found nothing have zeros.
+    Outputs: float32 (anchors, 4) and int32 (anchors,). For a matched anchor they are the box as (centre x, centre y,
+    width, height) and its label; for other anchors the anchor itself in that form and 0, the background. With `offset`,
+    boxes are relative to the anchor: centres are `(box - anchor) / anchor's extent` and extents `log(box / anchor)`;
+    then `means` are subtracted, and the differences are divided by `stds`. Anchors without a match are zeros.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -38,12 +38,12 @@ class BoxEncoder(Operator):
     kernel = "bbox/box_encoder"
     inputs = (2, 2)
     by_frame = False
-    anchors = Arg([float], doc="The anchors one after the other, each as (left, top, right, bottom).")
-    criteria = Arg(float, 0.5, "An anchor finds a box if they overlap by more than that, in [0, 1].")
-    offset = Arg(bool, False, "Whether boxes are given relative to their anchors.")
-    scale = Arg(float, 1.0, "Boxes and anchors are multiplied by it before their difference is taken.")
-    means = Arg([float], [0.0, 0.0, 0.0, 0.0], "Subtracted from offsets: of x, y, width, height.")
-    stds = Arg([float], [1.0, 1.0, 1.0, 1.0], "Offsets are divided by them: of x, y, width, height.")
+    anchors = Arg([float], doc="The anchors, flattened, each as (left, top, right, bottom).")
+    criteria = Arg(float, 0.5, "Minimum overlap, exclusive, for an anchor to match a box; in [0, 1].")
+    offset = Arg(bool, False, "Whether to return boxes relative to their anchors.")
+    scale = Arg(float, 1.0, "Factor of boxes and anchors, applied before their difference is computed.")
+    means = Arg([float], [0.0, 0.0, 0.0, 0.0], "Values subtracted from the offsets of x, y, width and height.")
+    stds = Arg([float], [1.0, 1.0, 1.0, 1.0], "Divisors of the offsets of x, y, width and height.")
 
     def setup(self) -> None:
         v = self.values

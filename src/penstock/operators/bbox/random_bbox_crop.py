@@ -22,22 +22,22 @@ for _ones in _ONES.values():
 
 
 class RandomBBoxCrop(Seeded):
-    """Draws a random window of an image in which its bounding boxes can be seen, and moves the boxes there.
+    """Selects a random window of an image that contains bounding boxes, and computes the boxes in the window.
 
-    Inputs are boxes, float32 (boxes, 4) or, of volumes, (boxes, 6), relative to the image, in [0, 1]; and optionally
-    their labels, int32, one each. Outputs are the window's anchor and shape, as `slice` takes them, the boxes that are
-    kept, cut to the window and relative to it, the labels of these, and, with `output_bbox_indices`, their indices.
+    Inputs: boxes, float32 (boxes, 4), or (boxes, 6) for volumes, relative to the image, in [0, 1]; and optionally their
+    labels, int32, one each. Outputs: the anchor and the shape of the window, as arguments for `slice`; the boxes that
+    are kept, cut to the window and relative to it; their labels; and their indices with `output_bbox_indices`.
 
-    The search (Liu et al., SSD: Single Shot MultiBox Detector, 2016, section 2.2): one of the `thresholds` is chosen,
-    or, with `allow_no_crop`, the whole image; then up to `num_attempts` windows are drawn; one is taken if its aspect
-    ratio is allowed, if all boxes, or any, overlap it by the threshold, and if at least one box would be kept. If none
-    of them is, another threshold is chosen. After `total_num_attempts` windows the one with the largest overlap is
-    taken, or, if none had an allowed aspect ratio, the whole image. Without boxes every window will do.
+    The search follows Liu et al., SSD: Single Shot MultiBox Detector, 2016, section 2.2. One of `thresholds` is chosen,
+    or, with `allow_no_crop`, the whole image. Then up to `num_attempts` windows are drawn. A window is accepted if its
+    aspect ratio is allowed, all boxes (or any box) overlap it by the threshold, and at least one box would be kept. If
+    no window is accepted, another threshold is chosen. After `total_num_attempts` windows, the one with the largest
+    overlap is used, or the whole image if none had an allowed aspect ratio. Without boxes, any window is accepted.
 
-    Extents of a window are drawn uniformly from the range `scaling` of those of the image. If the range of aspect
-    ratios is a single value, as by default, the longer side decides and the other follows. With `crop_shape` and
-    `input_shape` windows have that size, in pixels, and so do anchor and shape: give `slice` normalized_anchor=False,
-    normalized_shape=False.
+    The extents of a window are drawn uniformly from the range `scaling`, as shares of those of the image. If the range
+    of aspect ratios is a single value, as it is by default, the longer side is drawn and the other computed. With
+    `crop_shape` and `input_shape`, windows have the given size, and anchor and shape are in pixels: pass
+    normalized_anchor=False and normalized_shape=False to `slice`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -55,36 +55,36 @@ class RandomBBoxCrop(Seeded):
     by_frame = False
     kernel = "bbox/random_bbox_crop"
     shortens = 2
-    all_boxes_above_threshold = Arg(bool, True, "Whether all boxes must overlap the window, not just any of them.")
-    allow_no_crop = Arg(bool, True, "Whether the whole image is one of the outcomes, chosen like one more threshold.")
+    all_boxes_above_threshold = Arg(bool, True, "Whether all boxes must overlap the window, or only one of them.")
+    allow_no_crop = Arg(bool, True, "Whether the whole image may be chosen, with the probability of one threshold.")
     aspect_ratio = Arg(
         [float],
         [1.0, 1.0],
-        "Range of width / height of windows; of volumes one range for all or three, of x/y, x/z and y/z. Relative to "
+        "Range of width / height of windows; for volumes one range for all or three, of x/y, x/z and y/z. Relative to "
         "the image's own ratio unless `input_shape` is given.",
     )
     bbox_layout = Arg(
-        Layout, None, 'Order of a box\'s numbers: "xyXY" (default), "xyWH", "xyzXYZ", "xyzWHD" or permutations of them.'
+        Layout, None, 'Order of a box\'s numbers: a permutation of "xyXY" (default), "xyWH", "xyzXYZ" or "xyzWHD".'
     )
     bbox_prune_threshold = Arg(
         float,
         None,
-        "Boxes are kept if at least that share of them is inside of the window; by default if their centre is.",
+        "Minimum share of a box inside the window for it to be kept. By default a box is kept if its centre is inside.",
     )
     crop_shape = PerSample([int], None, "Size of the window in pixels, in the order of `shape_layout`.")
     input_shape = PerSample([int], None, "Size of the image in pixels, in the order of `shape_layout`.")
-    ltrb = Arg(bool, True, 'The former way to say bbox_layout="xyXY" (True) or "xyWH" (False).')
-    num_attempts = Arg(int, 1, "How many windows are drawn before another threshold is chosen.")
-    output_bbox_indices = Arg(bool, False, "Whether the indices of the boxes that were kept are one more output.")
+    ltrb = Arg(bool, True, 'Former equivalent of bbox_layout="xyXY" (True) or "xyWH" (False).')
+    num_attempts = Arg(int, 1, "Number of windows drawn before another threshold is chosen.")
+    output_bbox_indices = Arg(bool, False, "Whether to also return the indices of the boxes that were kept.")
     quiet = Arg(bool, False, "Accepted for compatibility; a search that finds nothing prints nothing.", hidden=True)
     scaling = Arg([float], [1.0, 1.0], "Range of the window's extents, as shares of the image's.")
     shape_layout = Arg(
         Layout, None, 'Order of the numbers of `crop_shape` and `input_shape`; "WH" or "WHD" by default.'
     )
     threshold_type = Arg(str, "iou", '"iou": intersection over union; "overlap": the share of the box inside.')
-    thresholds = Arg([float], [0.0], "Least overlaps, in [0, 1], one of which is chosen at random.")
+    thresholds = Arg([float], [0.0], "Minimum overlaps, in [0, 1], one of which is chosen at random.")
     total_num_attempts = Arg(
-        int, -1, f"How many windows are drawn at most; {_ENDLESS} by default, where DALI would search on for ever."
+        int, -1, f"Maximum number of windows drawn; {_ENDLESS} by default, where DALI does not limit the search."
     )
 
     def setup(self) -> None:
@@ -110,9 +110,9 @@ class RandomBBoxCrop(Seeded):
             raise ValueError("ltrb is the former way to give a bbox_layout; give the layout only")
         if "crop_shape" in given:
             if "input_shape" not in given:
-                raise ValueError("crop_shape needs the input_shape, the image's size in pixels, too")
+                raise ValueError("crop_shape also needs the input_shape, the image's size in pixels")
             if given & {"scaling", "aspect_ratio"}:
-                raise ValueError("crop_shape says how large windows are; leave scaling and aspect_ratio out")
+                raise ValueError("crop_shape sets the size of windows; leave scaling and aspect_ratio out")
         self._check_layouts()
         self._kept: dict[int, dict[str, object]] = {}
 

@@ -11,16 +11,16 @@ from ...core.op import REGISTRY, Arg, Operator, Seeded
 
 
 class SSDRandomCrop(Seeded):
-    """Crops images at random so that their boxes can be seen. Deprecated: use `random_bbox_crop`, of which it is made,
-    and `slice`.
+    """Crops an image at random around its bounding boxes. Deprecated: use `random_bbox_crop`, which this operator
+    calls, and `slice`.
 
-    Inputs are images (height, width, ...), boxes, float32 (boxes, 4), as (left, top, right, bottom) relative to the
-    image, and labels, int32, one for each box. Outputs are the window that was cut out, the boxes that have their
-    centre in it, cut to it and relative to it, and their labels.
+    Inputs: images (height, width, ...); boxes, float32 (boxes, 4), as (left, top, right, bottom) relative to the image;
+    and labels, int32, one for each box. Outputs: the window of the image; the boxes whose centre is inside, cut to the
+    window and relative to it; and their labels.
 
-    Either it is the whole image, or a window of 30 to 100 % of its extents and an aspect ratio between 1/2 and 2 times
-    the image's, which all boxes overlap by at least a threshold chosen from 0, 0.1, 0.3, 0.5, 0.7 and 0.9 (intersection
-    over union; Liu et al., SSD: Single Shot MultiBox Detector, 2016, section 2.2).
+    The window is the whole image, or has 30 to 100 % of its extents and an aspect ratio of 1/2 to 2 times the image's,
+    and all boxes overlap it by at least a threshold chosen from 0, 0.1, 0.3, 0.5, 0.7 and 0.9 (intersection over union;
+    Liu et al., SSD: Single Shot MultiBox Detector, 2016, section 2.2).
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -35,7 +35,7 @@ class SSDRandomCrop(Seeded):
     """
 
     inputs = (3, 3)
-    num_attempts = Arg(int, 1, "How many windows are drawn before another threshold is chosen.")
+    num_attempts = Arg(int, 1, "Number of windows drawn before another threshold is chosen.")
 
     def n_outputs(self) -> int:
         return 3

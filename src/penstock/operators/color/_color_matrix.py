@@ -37,16 +37,16 @@ class ColorMatrix(ValueOperator, abstract=True):
 
 
 class WithHue(ColorMatrix, abstract=True):
-    hue = PerFrame(float, 0.0, "Angle by which the hue is turned, in degrees.")
+    hue = PerFrame(float, 0.0, "Angle of the hue rotation, in degrees.")
 
 
 class WithSaturation(ColorMatrix, abstract=True):
-    saturation = PerFrame(float, 1.0, "Multiplies the saturation; 1 changes nothing, 0 gives grey.")
+    saturation = PerFrame(float, 1.0, "Factor of the saturation; 1 changes nothing, 0 gives grey.")
 
 
 class WithImageType(ColorMatrix, abstract=True):
     image_type = Arg(
-        DALIImageType, DALIImageType.RGB, "Accepted for compatibility: the channels are taken as R, G, B.", hidden=True
+        DALIImageType, DALIImageType.RGB, "Accepted for compatibility: the channels are always R, G, B.", hidden=True
     )
 
 

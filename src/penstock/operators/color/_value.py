@@ -15,7 +15,7 @@ class ValueOperator(Pointwise, abstract=True):
     """Base of operators that compute new values in float32 and round them to the output type."""
 
     types: ClassVar[tuple[str, ...]] = ("uint8", "int16", "int32", "float32")  # of input and output
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output. By default that of the input.")
 
     def setup(self) -> None:
         if self.values["dtype"] is not None:

@@ -24,7 +24,7 @@ class Brightness(Linear):
     150
     """
 
-    brightness = PerFrame(float, 1.0, "Multiplies every value; 1 changes nothing, 0 gives black.")
+    brightness = PerFrame(float, 1.0, "Factor of every value; 1 changes nothing, 0 gives black.")
     brightness_shift = PerFrame(float, 0.0, "Added last, in units of the output's full range: 1.0 adds 255 for uint8.")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:

@@ -13,8 +13,8 @@ class BrightnessContrast(Brightness, Contrast):
     """Adjusts contrast, then brightness:
     `out = brightness_shift * full + brightness * (contrast_center + contrast * (in - contrast_center))`.
 
-    `full` is the largest value of the output type (1.0 for floats). Without `contrast_center` the middle of the input
-    type's range stays where it is: 128 for uint8, 2^14 for int16, 2^30 for int32, 0.5 for floats.
+    `full` is the largest value of the output type (1.0 for floats). By default `contrast_center` is the middle of the
+    input type's range: 128 for uint8, 2^14 for int16, 2^30 for int32, 0.5 for floats.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -16,8 +16,9 @@ _SPACES = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY, DALIImageTy
 class ColorSpaceConversion(Pointwise):
     """Converts uint8 images between RGB, BGR, GRAY and YCbCr.
 
-    YCbCr is that of Rec. ITU-R BT.601 with studio range: Y in [16, 235], Cb and Cr in [16, 240]. GRAY has one channel,
-    the luma 0.299 R + 0.587 G + 0.114 B in the full range [0, 255]. A conversion to the same space is a copy.
+    YCbCr is defined by Rec. ITU-R BT.601 with studio range: Y in [16, 235], Cb and Cr in [16, 240]. GRAY has one
+    channel, the luma 0.299 R + 0.587 G + 0.114 B in the full range [0, 255]. If both spaces are the same, the image is
+    copied.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

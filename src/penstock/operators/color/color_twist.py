@@ -15,8 +15,9 @@ _FLOAT32 = np.dtype("f4")
 class ColorTwist(WithHue, WithSaturation, WithImageType):
     """Changes hue, saturation, contrast and brightness of RGB images.
 
-    Hue and saturation are changed in the YIQ space; then `out = brightness * (center + contrast * (in - center))` with
-    a center of 128 for integers and 0.5 for floats: one 3x3 matrix and an offset on each pixel, in float32.
+    Hue and saturation are changed in the YIQ space; then `out = brightness * (center + contrast * (in - center))` is
+    computed with a center of 128 for integers and 0.5 for floats. All of it is one 3x3 matrix and an offset per pixel,
+    in float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -28,8 +29,8 @@ class ColorTwist(WithHue, WithSaturation, WithImageType):
     [[[82, 57, 45]]]
     """
 
-    contrast = PerFrame(float, 1.0, "Stretches the distance to the center; 1 changes nothing, 0 gives a uniform grey.")
-    brightness = PerFrame(float, 1.0, "Multiplies all channels, last; 1 changes nothing, 0 gives black.")
+    contrast = PerFrame(float, 1.0, "Factor of the distance to the center; 1 changes nothing, 0 gives a uniform grey.")
+    brightness = PerFrame(float, 1.0, "Factor of all channels, applied last; 1 changes nothing, 0 gives black.")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         center = 0.5 if x.dtype.kind == "f" else 128.0

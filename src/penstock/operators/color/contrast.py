@@ -12,8 +12,8 @@ from ._linear import Linear
 class Contrast(Linear):
     """Adjusts the contrast of images: `out = contrast_center + contrast * (in - contrast_center)`.
 
-    Without `contrast_center` the middle of the input type's range stays where it is: 128 for uint8, 2^14 for int16,
-    2^30 for int32, 0.5 for floats.
+    By default `contrast_center` is the middle of the input type's range: 128 for uint8, 2^14 for int16, 2^30 for int32,
+    0.5 for floats.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -25,9 +25,9 @@ class Contrast(Linear):
     114
     """
 
-    contrast = PerFrame(float, 1.0, "Stretches the distance to the centre; 1 changes nothing, 0 gives a uniform grey.")
+    contrast = PerFrame(float, 1.0, "Factor of the distance to the centre; 1 changes nothing, 0 gives a uniform grey.")
     contrast_center = PerFrame(
-        float, None, "The value that stays the same; the middle of the input type's range if not given."
+        float, None, "The value that is not changed. By default the middle of the input type's range."
     )
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:

@@ -15,22 +15,24 @@ _ALGORITHMS = {"bilinear_ocv": 0, "edgeaware_ocv": 1, "gray_ocv": 2, "default_np
 
 
 class Debayer(Operator):
-    """Makes RGB images from those of a sensor whose elements see one colour each, in tiles of 2 x 2.
+    """Converts raw sensor images with a Bayer pattern (tiles of 2 x 2) to RGB.
 
-    Images are HW, or HWC with one channel, uint8 or uint16, of even height and width; the output is HWC. A missing red
-    or blue is the mean of the two or four nearest elements of that colour; how green is made says `algorithm`:
+    Images are HW, or HWC with one channel, uint8 or uint16, with an even height and width; the output is HWC. A missing
+    red or blue value is the mean of the two or four nearest elements of that colour. `algorithm` selects how green is
+    computed:
 
     * `bilinear_ocv`: the mean of the four neighbours; the default on the CPU;
-    * `edgeaware_ocv`: the mean of the two above and below, or beside, whichever differ less;
-    * `vng_ocv`: by a variable number of gradients, uint8 only: the missing colours are the element's own plus how much
-      they differ from it along those of the eight directions in which the image changes least; the border is mirrored;
-      images of less than 8 rows or columns are made as by `bilinear_ocv`;
-    * `default_npp`: the mean of the two along the direction in which the element's own colour, two elements on, differs
-      less from it, of all four where both are alike; the border is mirrored (`dcb|abcd|cba`); the default on the GPU;
-    * `gray_ocv`: gives one channel, the luma of the bilinear colours (0.299 R + 0.587 G + 0.114 B).
+    * `edgeaware_ocv`: the mean of the two vertical or the two horizontal neighbours, whichever differ less;
+    * `vng_ocv`: variable number of gradients, uint8 only. The missing colours are the element's own value plus their
+      mean difference from it along those of the eight directions in which the image changes least. The border is
+      mirrored. Images of less than 8 rows or columns are computed as with `bilinear_ocv`;
+    * `default_npp`: the mean of the two neighbours along the direction in which the element's own colour, two elements
+      away, differs less, or of all four if both differ equally. The border is mirrored (`dcb|abcd|cba`). The default on
+      the GPU;
+    * `gray_ocv`: returns one channel, the luma of the bilinear colours (0.299 R + 0.587 G + 0.114 B).
 
-    In the others of OpenCV the outermost rows and columns repeat those inside of them, and images of 2 rows or columns,
-    which have none, are black. All of them run on the CPU and the GPU.
+    With the other OpenCV algorithms, the outermost rows and columns repeat their inner neighbours, and images of 2 rows
+    or columns, which have no inner ones, are black. All algorithms run on the CPU and the GPU.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -47,8 +49,8 @@ class Debayer(Operator):
     experimental = True
     blue_position = PerFrame(
         [int],
-        doc="Row and column of blue in the tile that begins at the second row and column of the image: [0, 0] is BGGR, "
-        "[0, 1] GBRG, [1, 0] GRBG, [1, 1] RGGB.",
+        doc="Row and column of blue in the 2 x 2 tile that begins at the second row and column of the image: [0, 0] "
+        "is BGGR, [0, 1] GBRG, [1, 0] GRBG, [1, 1] RGGB.",
     )
     algorithm = Arg(str, None, f"One of {', '.join(_ALGORITHMS)}; see above.")
 

@@ -15,11 +15,11 @@ _TYPES = ("uint8", "int16", "int32", "float32")
 
 
 class GridMask(Pointwise):
-    """Sets squares on a regular grid to zero. Chen et al.: GridMask Data Augmentation (2020).
+    """Sets squares on a regular grid to zero (Chen et al.: GridMask Data Augmentation, 2020).
 
-    The image is divided into tiles of `tile` x `tile` pixels, turned by `angle` and shifted; in each the first
-    `ratio * tile` rows and columns meet in a square of zeros. Takes images (HWC, HW, CHW) and sequences of them, of
-    type uint8, int16, int32 or float32; without a layout the first two axes are height and width.
+    The image is divided into tiles of `tile` x `tile` pixels; the grid is rotated by `angle` and shifted. In each tile,
+    a square of `ratio * tile` pixels a side at its beginning is set to zero. Input: images (HWC, HW, CHW) or sequences
+    of them, of type uint8, int16, int32 or float32. Without a layout, the first two axes are height and width.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -35,11 +35,11 @@ class GridMask(Pointwise):
     """
 
     kernel = "color/grid_mask"
-    tile = PerSample(int, 100, "Size of a tile in pixels.")
-    ratio = PerSample(float, 0.5, "Side of a square by that of its tile, in [0, 1].")
-    angle = PerSample(float, 0.0, "By which the grid is turned, in radians.")
-    shift_x = PerSample(float, 0.0, "By how many pixels the grid is shifted along its rows.")
-    shift_y = PerSample(float, 0.0, "By how many pixels the grid is shifted along its columns.")
+    tile = PerSample(int, 100, "Side of a tile in pixels.")
+    ratio = PerSample(float, 0.5, "Side of a square divided by the side of its tile, in [0, 1].")
+    angle = PerSample(float, 0.0, "Angle by which the grid is rotated, in radians.")
+    shift_x = PerSample(float, 0.0, "Shift of the grid along its rows, in pixels.")
+    shift_y = PerSample(float, 0.0, "Shift of the grid along its columns, in pixels.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name not in _TYPES:

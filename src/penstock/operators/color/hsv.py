@@ -12,8 +12,8 @@ from ._color_matrix import WithHue, WithSaturation
 class Hsv(WithHue, WithSaturation):
     """Changes hue, saturation and value (brightness) of RGB images.
 
-    Hue and saturation are changed in the YIQ space, then all channels are multiplied by `value`: one 3x3 matrix on each
-    pixel, in float32. It is not a conversion to the hexagonal HSV space and back.
+    Hue and saturation are changed in the YIQ space, then all channels are multiplied by `value`. All of it is one 3x3
+    matrix per pixel, in float32. This is not a conversion to the hexagonal HSV space and back.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -25,8 +25,8 @@ class Hsv(WithHue, WithSaturation):
     [[[243, 168, 131]]]
     """
 
-    value = PerFrame(float, 1.0, "Multiplies all channels; 1 changes nothing, 0 gives black.")
-    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output; NO_TYPE is that of the input.")
+    value = PerFrame(float, 1.0, "Factor of all channels; 1 changes nothing, 0 gives black.")
+    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output. NO_TYPE means that of the input.")
 
     def setup(self) -> None:
         if self.values["dtype"] is DALIDataType.NO_TYPE:

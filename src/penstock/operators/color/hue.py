@@ -9,9 +9,9 @@ from ._color_matrix import WithHue, WithImageType
 
 
 class Hue(WithHue, WithImageType):
-    """Turns the hue of RGB images.
+    """Rotates the hue of RGB images.
 
-    The colours are turned by `hue` degrees around the grey axis of the YIQ space: one 3x3 matrix on each pixel, in
+    Colours are rotated by `hue` degrees around the grey axis of the YIQ space, with one 3x3 matrix per pixel, in
     float32.
 
     >>> from penstock import fn, pipeline_def, types

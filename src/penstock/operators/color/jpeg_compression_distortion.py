@@ -16,11 +16,11 @@ _PLANES = 384  # samples of YCbCr in a macroblock
 
 
 class JpegCompressionDistortion(Operator):
-    """Gives images the artefacts of JPEG compression: encodes and decodes them.
+    """Adds the artefacts of JPEG compression to images, by encoding and decoding them.
 
-    The file that is made in between is of baseline JPEG with chroma of half the resolution (4:2:0), by libjpeg-turbo's
-    accurate transform. The GPU makes no file, and the same pixels to the bit. Takes RGB images (HWC) and sequences of
-    them, of type uint8, of at most 65500 pixels a side.
+    Images are encoded as baseline JPEG with chroma of half the resolution (4:2:0) and the accurate transform of
+    libjpeg-turbo. The GPU creates no file but returns the same pixels, bit for bit. Input: RGB images (HWC) or
+    sequences of them, uint8, with at most 65500 pixels a side.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -35,7 +35,7 @@ class JpegCompressionDistortion(Operator):
     layouts = ("HWC", "FHWC")
     kernel = "color/jpeg_compression"
     windowed = "HW"
-    quality = PerSample(int, 50, "From 1 (smallest files) to 100 (least distortion), in the scale of libjpeg; clamped.")
+    quality = PerSample(int, 50, "Quality from 1 (smallest files) to 100 (least distortion), as in libjpeg; clamped.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name != "uint8":

@@ -15,10 +15,10 @@ _LARGEST_KEY = 65535
 
 
 class LookupTable(Pointwise):
-    """Replaces integers by values: each of `keys` by its value, all others by `default_value`.
+    """Maps integers to values: each of `keys` to its value, all other integers to `default_value`.
 
-    Takes any type of integers and any shape. Values are converted to `dtype`: rounded to the nearest integer, halves
-    away from zero, those out of its range to the nearest that it has. If a key is named twice, its last value counts.
+    Accepts integers of any type and shape. Values are converted to `dtype`: rounded to the nearest integer, halves away
+    from zero, and clamped to its range. If a key is given twice, its last value is used.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -30,8 +30,8 @@ class LookupTable(Pointwise):
     """
 
     kernel = "color/lookup_table"
-    keys = Arg([int], [], "Integers that have a value of their own, in [0, 65535].")
-    values: Any = Arg([float], [], "Their values, one for each of `keys`.")
+    keys = Arg([int], [], "Integers that are mapped to values of their own, in [0, 65535].")
+    values: Any = Arg([float], [], "Values of `keys`, one for each.")
     default_value = Arg(float, 0.0, "Value of all other integers.")
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output.")
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")

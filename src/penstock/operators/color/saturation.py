@@ -11,7 +11,7 @@ from ._color_matrix import WithImageType, WithSaturation
 class Saturation(WithSaturation, WithImageType):
     """Changes the saturation of RGB images.
 
-    The chroma of each pixel in the YIQ space is multiplied by `saturation`: one 3x3 matrix on each pixel, in float32.
+    The chroma of each pixel in the YIQ space is multiplied by `saturation`, with one 3x3 matrix per pixel, in float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

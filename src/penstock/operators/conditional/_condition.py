@@ -38,6 +38,6 @@ def made_by_if(name: str) -> ArgumentValueError:
     """The error of a program that calls this operator by itself: the batches of a branch have fewer samples than the
     pipeline's, which only the branches of an `if` are known to have."""
     return ArgumentValueError(
-        f"fn.{name} is made by `if` and can't be called: write `if condition: x = ...` in a function decorated with "
+        f"fn.{name} is created by `if` and can't be called: write `if condition: x = ...` in a function decorated with "
         "@pipeline_def(enable_conditionals=True)"
     )

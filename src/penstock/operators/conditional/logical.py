@@ -12,9 +12,9 @@ from ._condition import truth
 
 
 class Logical(Operator):
-    """`and`, `or` of two scalars of type bool for each sample, `not` of one of any type.
+    """Computes `and` or `or` of two bool scalars per sample, or `not` of one scalar of any type.
 
-    These words make it in a pipeline with `enable_conditionals=True`.
+    Created by these keywords in a pipeline with `enable_conditionals=True`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=4, enable_conditionals=True)

@@ -14,11 +14,11 @@ from ._condition import is_small, made_by_if, truth
 
 
 class Merge(Operator):
-    """Gives each sample from the branch that it went into.
+    """Merges the samples of both branches of a conditional into one batch.
 
-    The first input has those for which the third, a scalar of each sample, is true (not 0), the second the others.
-    `if` in a pipeline with `enable_conditionals=True` makes these. Both branches have to give the same type, number of
-    dimensions and layout. The samples are not copied, unless they are tiny.
+    The first input has the samples for which the third input, a scalar per sample, is true (not 0); the second input
+    has the others. Created by `if` in a pipeline with `enable_conditionals=True`. Both branches must return the same
+    type, number of dimensions and layout. Samples are not copied unless they are tiny.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=4, enable_conditionals=True)

@@ -12,9 +12,9 @@ from ._condition import is_small, made_by_if, truth
 
 
 class Split(Operator):
-    """Gives the samples of the first input for which the second, a scalar of each sample, is true (not 0), or false.
+    """Returns the samples of the first input for which the second, a scalar per sample, is true (not 0), or false.
 
-    `if` in a pipeline with `enable_conditionals=True` makes these. The samples are not copied, unless they are tiny.
+    Created by `if` in a pipeline with `enable_conditionals=True`. Samples are not copied unless they are tiny.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=4, enable_conditionals=True)
@@ -32,7 +32,7 @@ class Split(Operator):
     inputs = (2, 2)
     by_frame = False
     is_prompt = True
-    branch = Arg(bool, True, "Which samples: those for which the condition is true, or those for which it is false.")
+    branch = Arg(bool, True, "Whether to return the samples for which the condition is true, or false.")
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

@@ -15,10 +15,10 @@ _AXES = "xyz"
 
 
 class CoordFlip(Operator):
-    """Mirrors points, such as landmarks, as `flip` does the image they lie in: `x' = 2 * center_x - x`.
+    """Flips points, such as landmarks, in the same way as `flip` flips their image: `x' = 2 * center_x - x`.
 
-    Takes float32 (points, d) with d = 1, 2 or 3 coordinates; the output has the same shape. With the default centres
-    coordinates are relative to the image, from 0 to 1. NaN, say for a point that is hidden, stays NaN.
+    Input: float32 (points, d) with d = 1, 2 or 3 coordinates; the output has the same shape. With the default centres,
+    coordinates are relative to the image, from 0 to 1. NaN, for example of a hidden point, stays NaN.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -32,13 +32,13 @@ class CoordFlip(Operator):
 
     kernel = "coord/coord_flip"
     by_frame = False
-    layout = Arg(Layout, "", 'Order of the coordinates, of "x", "y" and "z"; by default "x", "xy" or "xyz".')
-    flip_x = PerSample(int, 1, "Whether x is mirrored; 0 for no.")
-    flip_y = PerSample(int, 0, "Whether y is mirrored; 0 for no.")
-    flip_z = PerSample(int, 0, "Whether z is mirrored; 0 for no.")
-    center_x = PerSample(float, 0.5, "The x that stays where it is.")
-    center_y = PerSample(float, 0.5, "The y that stays where it is.")
-    center_z = PerSample(float, 0.5, "The z that stays where it is.")
+    layout = Arg(Layout, "", 'Order of the coordinates "x", "y" and "z". By default "x", "xy" or "xyz".')
+    flip_x = PerSample(int, 1, "Whether to flip x; 0 or 1.")
+    flip_y = PerSample(int, 0, "Whether to flip y; 0 or 1.")
+    flip_z = PerSample(int, 0, "Whether to flip z; 0 or 1.")
+    center_x = PerSample(float, 0.5, "The x about which points are flipped.")
+    center_y = PerSample(float, 0.5, "The y about which points are flipped.")
+    center_z = PerSample(float, 0.5, "The z about which points are flipped.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.name != "float32":

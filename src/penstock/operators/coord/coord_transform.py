@@ -17,11 +17,11 @@ _TYPES = ("uint8", "uint16", "int16", "int32", "float32")
 
 
 class CoordTransform(Operator):
-    """Transforms points: `out = M @ x + T`, for each vector x along the last axis.
+    """Applies a linear transformation to points: `out = M @ x + T`, for each vector x along the last axis.
 
-    Takes (..., d) with at least two axes and 1 to 6 coordinates; uint8, uint16, int16, int32 or float32. A matrix M of
-    the shape (e, d) gives an output (..., e). The sum is computed in float32; integers are rounded, halves away from
-    zero, and saturated. NaN, say for a point that is hidden, stays NaN in a float output.
+    Input: (..., d) with at least two axes and 1 to 6 coordinates; uint8, uint16, int16, int32 or float32. With a matrix
+    M of shape (e, d), the output is (..., e). Sums are computed in float32; integers are rounded, halves away from
+    zero, and saturated. NaN, for example of a hidden point, stays NaN in a float output.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -35,12 +35,10 @@ class CoordTransform(Operator):
     """
 
     kernel = "coord/coord_transform"
-    M = PerFrame(
-        [float], None, "The matrix, row after row, or one number that multiplies all coordinates; by default 1."
-    )
-    T = PerFrame([float], None, "What is added: one number per coordinate of the output, or one for all.")
+    M = PerFrame([float], None, "The matrix M in row-major order, or a factor of all coordinates. By default 1.")
+    T = PerFrame([float], None, "The offset T: one number per coordinate of the output, or one for all.")
     MT = PerFrame(
-        [float], None, "Matrix and T in one: the rows of M, each followed by its element of T; or a number, as for M."
+        [float], None, "M and T together: the rows of M, each followed by its element of T; or a number, as for M."
     )
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT or that of the input.")
 

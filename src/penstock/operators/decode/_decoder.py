@@ -33,25 +33,25 @@ class Decoder(Operator, abstract=True):
     output_type = Arg(
         DALIImageType,
         DALIImageType.RGB,
-        "Colours of the output: RGB, BGR, GRAY, YCbCr (ITU-R BT.601, 16..235 and 16..240), or ANY_DATA for the "
-        "channels as they are stored (palettes are resolved, YCbCr of JPEG becomes RGB). "
-        "Alpha is kept by ANY_DATA only.",
+        "Colour space of the output: RGB, BGR, GRAY, YCbCr (ITU-R BT.601, 16..235 and 16..240), or ANY_DATA for the "
+        "channels as stored (palettes are resolved, YCbCr of JPEG is converted to RGB). Only ANY_DATA keeps alpha.",
     )
     dtype = Arg(
         DALIDataType,
         DALIDataType.UINT8,
-        f"Type of the output, one of {', '.join(_TYPES)}. Values are stretched: the brightest value of the file "
+        f"Type of the output, one of {', '.join(_TYPES)}. Values are scaled so that the largest value of the file "
         "becomes the largest of the type, 1.0 for FLOAT.",
     )
-    adjust_orientation = Arg(bool, True, "Turns and mirrors the image as its EXIF orientation says.")
+    adjust_orientation = Arg(bool, True, "Whether to rotate and flip the image according to its EXIF orientation.")
     use_fast_idct = Arg(bool, False, "Decodes JPEG with libjpeg's less exact integer DCT. It is not faster here.")
     jpeg_fancy_upsampling = Arg(
-        bool, False, "Chroma of JPEG is always interpolated on the CPU, as DALI does; this changes nothing."
+        bool, False, "Has no effect: as in DALI, chroma of JPEG is always interpolated on the CPU."
     )
     max_pixels = Arg(
         int,
         1 << 28,
-        "Images whose header promises more pixels than this (height x width) are refused before memory is taken.",
+        "Maximum number of pixels (height x width). Images with more according to their header are rejected before "
+        "memory is allocated.",
         bits=64,
     )
     affine = Arg(bool, True, _NO_EFFECT, hidden=True)
@@ -62,9 +62,10 @@ class Decoder(Operator, abstract=True):
     hw_decoder_load = Arg(
         float,
         0.65,
-        "A value above 0 allows the GPU's hardware JPEG engine. The engine leaves the multiprocessors to training, but "
-        "its pixels differ from those of the CPU, and which images it decodes depends on measured speeds, so that runs "
-        "differ. Not given, or 0: all pixels are those of the CPU, the same in every run.",
+        "A value above 0 allows the use of the GPU's hardware JPEG engine. The engine leaves the multiprocessors to "
+        "training, but its pixels differ from those of the CPU, and which images it decodes depends on measured "
+        "speeds, so results differ between runs. By default, or with 0, all pixels are those of the CPU, the same in "
+        "every run.",
     )
     hybrid_huffman_threshold = Arg(int, 1000000, _NO_EFFECT, hidden=True)
     memory_stats = Arg(bool, False, _NO_EFFECT, hidden=True, deprecated=_REMOVED)

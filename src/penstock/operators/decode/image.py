@@ -11,12 +11,11 @@ from ._headers import JPEG
 
 
 class Image(Decoder):
-    """Decodes images: JPEG, PNG, BMP, TIFF, WebP, PNM and JPEG 2000, told apart by their content.
+    """Decodes images: JPEG, PNG, BMP, TIFF, WebP, PNM and JPEG 2000. The format is detected from the content.
 
-    Input: the bytes of a file (uint8). Output: pixels (HWC). A crop, slice or resize behind the decoder
-    makes it decode only the part that is needed; the pixels are the same. JPEG pixels are those of
-    libjpeg-turbo's exact DCT. A damaged or truncated file is an error of its sample; the pipeline's `on_error` decides
-    what follows.
+    Input: the bytes of a file (uint8). Output: pixels (HWC). If a crop, slice or resize follows, only the part that it
+    needs is decoded; the pixels are the same. JPEG pixels are those of libjpeg-turbo's exact DCT. A damaged or
+    truncated file is an error of the sample, which the pipeline's `on_error` handles.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -35,10 +34,10 @@ class Image(Decoder):
     dct_scaling = Arg(
         int,
         0,
-        "The smallest side in pixels that is good enough, for instance 256 before a resize to 256: JPEG is decoded at "
-        "1/2, 1/4 or 1/8 of its size, as small as it can be with a shorter side of at least this many pixels. Much "
-        "faster for large photographs. Pixels differ a little from a full decode that is scaled down afterwards. "
-        "0: full size.",
+        "Minimum length of the shorter side, in pixels, for example 256 before a resize to 256. JPEG is then decoded "
+        "at 1/2, 1/4 or 1/8 of its size, the smallest whose shorter side has at least this many pixels. Much faster "
+        "for large photographs; pixels differ slightly from a full decode that is scaled down afterwards. 0: full "
+        "size.",
     )
     cache_batch_copy = Arg(bool, True, "Accepted for compatibility.", hidden=True)
     cache_debug = Arg(bool, False, "Accepted for compatibility.", hidden=True)

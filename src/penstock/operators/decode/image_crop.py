@@ -11,9 +11,9 @@ from ._decoder import Decoder
 
 
 class ImageCrop(Decoder):
-    """Decodes a window of an image, without the rest of it: as `decoders.image` followed by `crop`.
+    """Decodes a window of an image. Equivalent to `decoders.image` followed by `crop`, but decodes only the window.
 
-    Along an axis of n pixels a window of c pixels at position p begins at round(p * (n - c)). It must lie inside the
+    Along an axis of n pixels, a window of c pixels at position p begins at round(p * (n - c)). It must lie inside the
     image.
 
     >>> from penstock import fn, pipeline_def, types
@@ -29,14 +29,14 @@ class ImageCrop(Decoder):
     deprecated = ("ImageDecoderCrop", "HostDecoderCrop", "nvJPEGDecoderCrop")
     former_defaults = {"nvJPEGDecoderCrop": {"device": "mixed"}}
 
-    crop = PerSample([float], None, "Size of the window: (height, width). Zero or less keeps an axis whole.")
+    crop = PerSample([float], None, "Size of the window: (height, width). 0 or less keeps the whole axis.")
     crop_d = PerSample(float, 0.0, "Accepted for compatibility; images have no depth.", hidden=True)
-    crop_h = PerSample(float, 0.0, "Height of the window in pixels; given together with `crop_w`, instead of `crop`.")
-    crop_w = PerSample(float, 0.0, "Width of the window in pixels; given together with `crop_h`, instead of `crop`.")
-    crop_pos_x = PerSample(float, 0.5, "Place of the window between the left border (0.0) and the right one (1.0).")
-    crop_pos_y = PerSample(float, 0.5, "Place of the window between the upper border (0.0) and the lower one (1.0).")
+    crop_h = PerSample(float, 0.0, "Height of the window in pixels. Requires `crop_w`; not together with `crop`.")
+    crop_w = PerSample(float, 0.0, "Width of the window in pixels. Requires `crop_h`; not together with `crop`.")
+    crop_pos_x = PerSample(float, 0.5, "Horizontal position of the window, from 0.0 (left) to 1.0 (right).")
+    crop_pos_y = PerSample(float, 0.5, "Vertical position of the window, from 0.0 (top) to 1.0 (bottom).")
     crop_pos_z = PerSample(float, 0.5, "Accepted for compatibility; images have no depth.", hidden=True)
-    rounding = Arg(str, "round", "How the window's first pixel is found: 'round' (halves up) or 'truncate'.")
+    rounding = Arg(str, "round", "Rounding of the first pixel's position: 'round' (halves up) or 'truncate'.")
 
     def setup(self) -> None:
         super().setup()
@@ -65,7 +65,7 @@ class ImageCrop(Decoder):
 
     def _begin(self, position: np.ndarray, room: np.ndarray, name: str) -> np.ndarray:
         SampleErrors.where(
-            ~((position >= 0) & (position <= 1)), lambda i: f"{name} is {position[i]:g}; a position lies in [0.0, 1.0]"
+            ~((position >= 0) & (position <= 1)), lambda i: f"{name} is {position[i]:g}; it must be in [0.0, 1.0]"
         )
         place = position * room.astype("f8")
         if self.values["rounding"] == "round":

@@ -12,12 +12,13 @@ _TINY = float(np.finfo("f4").tiny)
 
 
 class ImageRandomCrop(Seeded, Decoder):
-    """Decodes a random window of an image, without the rest of it: as `decoders.image` followed by a random crop.
+    """Decodes a random window of an image. Equivalent to `decoders.image` followed by a random crop, but decodes only
+    the window.
 
-    The window's share of the image's area is uniform in `random_area`, the logarithm of its aspect ratio (width over
-    height) uniform in `random_aspect_ratio`; windows that do not fit are drawn again, up to `num_attempts` times, then
-    the largest window of an allowed ratio is taken. All places inside the image are equally likely.
-    (Szegedy et al.: Going deeper with convolutions, 2015, section 6.)
+    The window's share of the image's area is uniform in `random_area`, and the logarithm of its aspect ratio (width /
+    height) is uniform in `random_aspect_ratio`. A window that does not fit is drawn again, up to `num_attempts` times;
+    then the largest window with an allowed aspect ratio is used. Its position is uniform inside the image (Szegedy et
+    al.: Going deeper with convolutions, 2015, section 6).
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -34,7 +35,7 @@ class ImageRandomCrop(Seeded, Decoder):
 
     random_area = Arg([float], [0.08, 1.0], "Range of the window's share of the image's area.")
     random_aspect_ratio = Arg([float], [3 / 4, 4 / 3], "Range of the window's width divided by its height.")
-    num_attempts = Arg(int, 10, "How many windows are drawn before the largest possible one is taken.")
+    num_attempts = Arg(int, 10, "Number of windows drawn before the largest possible one is used.")
 
     def setup(self) -> None:
         super().setup()

@@ -14,12 +14,12 @@ _BEGINS, _ENDS = ("start", "rel_start"), ("end", "rel_end", "shape", "rel_shape"
 
 
 class ImageSlice(Decoder):
-    """Decodes a window of an image, without the rest of it: as `decoders.image` followed by `slice`.
+    """Decodes a window of an image. Equivalent to `decoders.image` followed by `slice`, but decodes only the window.
 
     The window is given by arguments (`start` or `rel_start`; `end`, `rel_end`, `shape` or `rel_shape`), or by two
-    further inputs, anchor and shape, one value for each of `axis_names` (or `axes`). Relative values are shares of the
-    image's extent. First and last coordinates are rounded to whole pixels (halves away from zero). The window must lie
-    inside the image.
+    further inputs, anchor and shape, with one value for each of `axis_names` (or `axes`). Relative values are shares of
+    the image's extent. The first and last coordinates are rounded to whole pixels (halves away from zero). The window
+    must lie inside the image.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -37,18 +37,16 @@ class ImageSlice(Decoder):
     deprecated = ("ImageDecoderSlice", "HostDecoderSlice", "nvJPEGDecoderSlice")
     former_defaults = {"nvJPEGDecoderSlice": {"device": "mixed"}}
 
-    axes = PerSample(
-        [int], [1, 0], "The axes the window is given for, 0 (height) and 1 (width). Used if `axis_names` is not given."
-    )
-    axis_names = Arg(Layout, "WH", "The axes the window is given for, by name; goes before `axes`.")
+    axes = PerSample([int], [1, 0], "Axes of the window, 0 (height) and 1 (width). Used if `axis_names` is not given.")
+    axis_names = Arg(Layout, "WH", "Axes of the window, by name. Takes precedence over `axes`.")
     start = PerSample([int], None, "First pixel of the window.")
-    rel_start = PerSample([float], None, "First pixel of the window as a share of the extent.")
-    end = PerSample([int], None, "End of the window (the pixel behind its last).")
-    rel_end = PerSample([float], None, "End of the window as a share of the extent.")
-    shape = PerSample([int], None, "Extent of the window in pixels.")
-    rel_shape = PerSample([float], None, "Extent of the window as a share of the image's.")
-    normalized_anchor = Arg(bool, True, "Whether the input with the anchor holds shares of the extent, or else pixels.")
-    normalized_shape = Arg(bool, True, "Whether the input with the shape holds shares of the extent, or else pixels.")
+    rel_start = PerSample([float], None, "First pixel of the window, as a share of the extent.")
+    end = PerSample([int], None, "End of the window in pixels, exclusive.")
+    rel_end = PerSample([float], None, "End of the window, as a share of the extent.")
+    shape = PerSample([int], None, "Size of the window in pixels.")
+    rel_shape = PerSample([float], None, "Size of the window, as a share of the image's.")
+    normalized_anchor = Arg(bool, True, "Whether the input with the anchor has shares of the extent, or pixels.")
+    normalized_shape = Arg(bool, True, "Whether the input with the shape has shares of the extent, or pixels.")
 
     def setup(self) -> None:
         super().setup()

@@ -15,22 +15,23 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
 
 class Inflate(Operator):
-    """Decompresses samples: blocks of LZ4, of which shape and type are known.
+    """Decompresses samples of known shape and type that were compressed with LZ4.
 
-    The input is bytes, uint8 of one dimension: a block as `lz4.block.compress(x, store_size=False)` and nvCOMP make it
-    (https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md), not a frame of lz4.frame. The output has the bytes
-    of the block, as an array of `shape` and `dtype` in the byte order of this machine; zeros follow where it is larger.
+    The input is bytes, uint8 of one dimension: a raw block, as written by `lz4.block.compress(x, store_size=False)` and
+    nvCOMP (https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md), not a frame of lz4.frame. The output is an
+    array of `shape` and `dtype` with the decompressed bytes, in the byte order of this machine. If it is larger than
+    the data, the rest is filled with zeros.
 
-    With `chunk_offsets` or `chunk_sizes`, a sample is several blocks of arrays of the same `shape`. They become one
-    array with a new first axis, which counts them and is called `sequence_axis_name` if there is a `layout`. Chunks may
-    be picked and come in any order, and their number may differ from sample to sample. Without `chunk_sizes` a chunk
-    ends where the next one begins, the last one with the sample; without `chunk_offsets` they follow each other, the
-    first one from the beginning of the sample on.
+    With `chunk_offsets` or `chunk_sizes`, a sample consists of several blocks of arrays of the same `shape`. They are
+    stacked along a new first axis, which is called `sequence_axis_name` if there is a `layout`. Chunks may be a
+    selection, in any order, and their number may differ from sample to sample. Without `chunk_sizes`, a chunk ends
+    where the next one begins, and the last one at the end of the sample. Without `chunk_offsets`, chunks are contiguous
+    from the beginning of the sample.
 
-    What is damaged, cut, or larger than the output is an error of its sample, as are an empty sample and chunks that
-    are not within it: on both devices, with what `on_error` of the pipeline says. DALI has this operator on the GPU
-    only; there the output of a damaged block is undefined, and that of a block which is larger than the output, unless
-    `check_output_size` is set. It lacks FLOAT64.
+    Damaged or truncated data, data larger than the output, an empty sample and chunks that exceed the sample are errors
+    of the sample, which the pipeline's `on_error` handles, on both devices. DALI has this operator on the GPU only;
+    there, the output of a damaged block is undefined, and so is that of a block larger than the output unless
+    `check_output_size` is set. DALI's operator does not support FLOAT64.
 
     >>> from penstock import fn, pipeline_def
     >>> import numpy as np
@@ -49,16 +50,16 @@ class Inflate(Operator):
     kernel = "decode/lz4_chunks"
     gpu_stage = "penstock.operators.decode.gpu.with_status:KernelWithStatus"
 
-    shape = PerSample([int], doc="Shape of the output, or of each chunk of it; [] is a scalar.")
-    algorithm = Arg(str, "LZ4", "How the input was compressed: 'LZ4', the only one that there is.")
+    shape = PerSample([int], doc="Shape of the output, or of each chunk; [] is a scalar.")
+    algorithm = Arg(str, "LZ4", "Compression of the input. Only 'LZ4' is supported.")
     check_output_size = Arg(
-        bool, False, "No matter: that the data fits into the output is always checked, and costs nothing."
+        bool, False, "Has no effect: whether the data fits into the output is always checked, at no cost."
     )
-    chunk_offsets = PerSample([int], None, "Where chunks begin, in bytes from the sample's first one on.", ragged=True)
-    chunk_sizes = PerSample([int], None, "How many bytes of the input the chunks have.", ragged=True)
-    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output: any of numbers, or BOOL.")
-    layout = Arg(Layout, "", "Layout of the output, or of each chunk of it: as many names as `shape` has extents.")
-    sequence_axis_name = Arg(Layout, "F", "Name of the axis that counts the chunks: one character.")
+    chunk_offsets = PerSample([int], None, "Offsets of the chunks in the sample, in bytes.", ragged=True)
+    chunk_sizes = PerSample([int], None, "Compressed sizes of the chunks, in bytes.", ragged=True)
+    dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the output: any numeric type, or BOOL.")
+    layout = Arg(Layout, "", "Layout of the output, or of each chunk, with as many axes as `shape`.")
+    sequence_axis_name = Arg(Layout, "F", "Name of the chunk axis, one character.")
 
     def setup(self) -> None:
         values, name = self.values, self.display_name()

@@ -28,11 +28,12 @@ _ENTRY = re.compile(
 
 
 class Numpy(Operator):
-    """Makes arrays of encoded ones: of the bytes of .npy files, as `np.save` writes them and `io.file.read` reads them.
+    """Decodes .npy files, as written by `np.save` and read by `io.file.read`, to arrays.
 
-    Inputs are uint8 (or int8), of any shape. Files are of version 1 to 3, hold numbers or booleans in the byte order of
-    this machine, rows or columns first, and nothing behind the array. All samples of a batch have one type, unless
-    `dtype` is given, and one number of dimensions. The output has no layout; `fn.reshape` gives it one.
+    Inputs are uint8 (or int8), of any shape. Files must have version 1 to 3 and contain numbers or booleans in the byte
+    order of this machine, in C or Fortran order, with nothing after the array. All samples of a batch must have the
+    same type, unless `dtype` is given, and the same number of dimensions. The output has no layout; `fn.reshape` can
+    set one.
 
     >>> from penstock import fn, pipeline_def
     >>> import io
@@ -49,7 +50,7 @@ class Numpy(Operator):
     module = "decoders"
     by_frame = False
     is_prompt = True
-    dtype = Arg(DALIDataType, None, "Type of the output, rounded and clamped; that of the files if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output; values are rounded and clamped. By default that of the files.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         files = inputs[0]
@@ -80,7 +81,7 @@ def _array(file: np.ndarray) -> np.ndarray:
     """A view of the bytes `file` (n,), or a copy where its address is odd. Raises ValueError."""
     head = file[:12].tobytes()
     if len(head) < 10 or head[:6] != _MAGIC:
-        raise ValueError(f"no .npy file: {file.size} bytes that begin with {head[:8].hex(' ') or 'nothing'}")
+        raise ValueError(f"not a .npy file: {file.size} bytes that begin with {head[:8].hex(' ') or 'nothing'}")
     wide = head[6] > 1
     if head[6] not in (1, 2, 3):
         raise ValueError(f"a .npy file of version {head[6]}.{head[7]}; supported: 1.0, 2.0, 3.0")

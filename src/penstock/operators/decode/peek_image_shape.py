@@ -14,7 +14,7 @@ _TYPES = ("INT32", "UINT32", "INT64", "UINT64", "FLOAT", "FLOAT64")
 class PeekImageShape(Operator):
     """Reads the shape (height, width, channels) of encoded images from their headers, without decoding them.
 
-    It is the shape that `decoders.image` gives with the same orientation and colours.
+    The shape is that of the output of `decoders.image` with the same orientation and colour space.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -30,9 +30,9 @@ class PeekImageShape(Operator):
     is_prompt = True
 
     dtype = Arg(DALIDataType, DALIDataType.INT64, f"Type of the output, one of {', '.join(_TYPES)}.")
-    adjust_orientation = Arg(bool, True, "Gives the shape that the image has once its EXIF orientation is applied.")
+    adjust_orientation = Arg(bool, True, "Whether to return the shape after the EXIF orientation is applied.")
     image_type = Arg(
-        DALIImageType, DALIImageType.RGB, "The colours that decide the number of channels; ANY_DATA: as stored."
+        DALIImageType, DALIImageType.RGB, "Colour space, which sets the number of channels; ANY_DATA: as stored."
     )
 
     def setup(self) -> None:

@@ -13,8 +13,8 @@ from .video import Video
 
 
 class ResizedVideo(Video, ResizeSize, Resampling):
-    """What `decoders.video` and `resize` give one after the other, to the same values: each frame is resized as soon as
-    it is decoded, and only those rows and columns are converted to RGB that the resized frame is made of.
+    """Equivalent to `decoders.video` followed by `resize`: each frame is resized as soon as it is decoded, and only the
+    rows and columns that the resized frame needs are converted to RGB.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)

@@ -23,22 +23,21 @@ _NO_EFFECT = "Accepted for compatibility."
 
 
 class Video(Operator):
-    """Decodes frames of videos: all, a range, those listed in `frames`, or samples of the range: frames at equal
-    distances (`uniform_sample`) or key frames (`key_frames`). `clip_pos` places the range: with random numbers, it is a
-    clip at a random place.
+    """Decodes frames of videos: all frames, a range, those listed in `frames`, or a selection of the range: frames at
+    equal distances (`uniform_sample`) or key frames (`key_frames`). `clip_pos` sets the position of the range; with
+    random numbers, it selects a random clip.
 
     Input: the bytes of a file (uint8): MP4, QuickTime, Matroska, WebM, AVI, MPEG-TS, MPEG-PS or a stream of H.264, HEVC
     or MPEG-2 without a container; with H.264, HEVC, VP8, VP9, AV1, MPEG-4, MPEG-2, MJPEG or ProRes of 8 to 12 bits.
-    Output: RGB or YCbCr (FHWC, uint8). Frame numbers count the frames in the order in which they are shown, without
-    those that the file's edit list cuts off; frame rates may vary. Only the frames asked for are converted, and only
-    those that they depend on are decoded besides. Frames are not rotated: that is what the file's metadata ask of a
-    player.
+    Output: RGB or YCbCr (FHWC, uint8). Frame numbers count frames in presentation order, without those that the file's
+    edit list removes; the frame rate may vary. Only the requested frames are converted, and only the frames that they
+    depend on are decoded in addition. Frames are not rotated, even if the file's metadata ask players to do so.
 
-    FFmpeg does the decoding: that of `pip install penstock[video]`, the system's, or that in the folder
-    PENSTOCK_FFMPEG. ImportError if there is none.
-    With device="mixed" the GPU's video engines decode what they can (H.264, HEVC, VP8 and VP9, as far as the GPU has
-    them), and their frames never pass the CPU. What they don't decode the CPU does, and frames are copied.
-    A damaged file is an error of its sample; the pipeline's `on_error` decides what follows.
+    Decoding requires FFmpeg: from `pip install penstock[video]`, the system, or the folder given by the environment
+    variable PENSTOCK_FFMPEG. Otherwise ImportError is raised. With device="mixed", the GPU's video engines decode what
+    they support (H.264, HEVC, VP8 and VP9, depending on the GPU), without passing frames through the CPU. Other videos
+    are decoded on the CPU, and their frames are copied. A damaged file is an error of the sample, which the pipeline's
+    `on_error` handles.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1, num_threads=1)
@@ -62,46 +61,47 @@ class Video(Operator):
     frames = PerSample(
         [int],
         None,
-        "Numbers of the frames to decode, in any order, as often as wanted. Not together with the range's arguments.",
+        "Numbers of the frames to decode, in any order; repetitions are allowed. Not together with the range's "
+        "arguments.",
         ragged=True,
     )
-    start_frame = PerSample(int, None, "First frame of the range; 0 by default.")
+    start_frame = PerSample(int, None, "First frame of the range. By default 0.")
     end_frame = PerSample(
-        int, None, "End of the range, exclusive; the number of frames by default. Not with `sequence_length`."
+        int, None, "End of the range, exclusive. By default the number of frames. Not with `sequence_length`."
     )
-    sequence_length = PerSample(int, None, "Number of frames to decode from `start_frame` on.")
-    stride = PerSample(int, None, "Distance from one frame of the range to the next; 1 by default.")
+    sequence_length = PerSample(int, None, "Number of frames to decode, from `start_frame`.")
+    stride = PerSample(int, None, "Distance between consecutive frames of the range. By default 1.")
     clip_pos = PerSample(
         float,
         None,
-        "Where the range of `sequence_length` frames begins, instead of `start_frame`: from 0 (at the first frame) to "
-        "1 (so that it ends with the last). Uniform random numbers make all places equally likely. A range that is "
-        "longer than the video begins at its first frame.",
+        "Position of a range of `sequence_length` frames, instead of `start_frame`, from 0 (it begins at the first "
+        "frame) to 1 (it ends at the last). Uniform random numbers make all positions equally likely. A range longer "
+        "than the video begins at the first frame.",
     )
     uniform_sample = Arg(
         bool,
         False,
-        "Decodes `sequence_length` frames at equal distances from the first of the range to the last, as "
-        "`uniform_sample` of `experimental.readers.video`. `stride` and `pad_mode` are ignored then.",
+        "Decodes `sequence_length` frames at equal distances, from the first to the last of the range, as "
+        "`uniform_sample` of `experimental.readers.video` does. `stride` and `pad_mode` are ignored.",
     )
     key_frames = Arg(
         bool,
         False,
-        "Decodes only the key frames of the range, which need no others: all, or `sequence_length` of them at the "
-        "most, every `stride`-th. Videos have different numbers of them. `pad_mode` is ignored then.",
+        "Decodes only the key frames of the range, which do not depend on others: all, or at most `sequence_length` of "
+        "them, every `stride`-th. Their number differs between videos. `pad_mode` is ignored.",
     )
     pad_mode = Arg(
         str,
         "constant",
-        "What stands for frames that the video doesn't have: 'none' (a range ends earlier, `frames` fails), 'constant' "
-        "(`fill_value`), 'edge' or 'repeat' (the first or last frame), 'reflect_1001' or 'symmetric', 'reflect_101' or "
-        "'reflect' (mirrored, with or without the last frame twice).",
+        "How frames outside the video are filled: 'none' (a range ends early, `frames` raises an error), 'constant' "
+        "(`fill_value`), 'edge' or 'repeat' (the first or last frame), 'reflect_1001' or 'symmetric' (mirrored, with "
+        "the last frame twice), 'reflect_101' or 'reflect' (mirrored, without it).",
     )
     fill_value = Arg([int], [0], "Colour of frames padded by 'constant', 0 to 255: one value or red, green, blue.")
     image_type = Arg(
         DALIImageType,
         DALIImageType.RGB,
-        "Colours of the frames: RGB, or YCbCr as the stream has them, in 8 bits and with chroma at every pixel.",
+        "Colour space of the frames: RGB, or YCbCr as in the stream, with 8 bits and chroma at every pixel.",
     )
     build_index = Arg(bool, True, _NO_EFFECT, hidden=True)
     affine = Arg(bool, True, _NO_EFFECT, hidden=True)

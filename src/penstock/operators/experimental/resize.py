@@ -5,7 +5,7 @@ from ..geometry.resize import Resize as _Resize
 
 
 class Resize(_Resize):
-    """Resizes as `fn.resize` does. DALI has another implementation under this name, on the GPU only.
+    """Resizes images in the same way as `fn.resize`. DALI has another implementation under this name, on the GPU only.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

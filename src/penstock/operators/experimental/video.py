@@ -11,15 +11,15 @@ from ..read.clips import Clips
 
 
 class Video(Clips):
-    """Reads sequences of frames of videos, with any codec that `decoders.video` has.
+    """Reads sequences of frames from videos, with any codec that `decoders.video` supports.
 
-    A video gives a sequence every `step` frames, as many as lie in it whole (the last may be padded). Only the bytes
-    that a sequence needs are read and decoded. Frame numbers are exact whatever the frame rate. Files are indexed when
-    the pipeline is built; one that can't be read is a bad sample (see `on_error`), as long as others can.
+    A new sequence begins every `step` frames, as long as it lies completely in the video (the last may be padded). Only
+    the bytes that a sequence needs are read and decoded. Frame numbers are exact for any frame rate. Files are indexed
+    when the pipeline is built; a file that can't be read is a bad sample (see `on_error`), unless none can be read.
 
-    Outputs: frames (FHWC, uint8, RGB); then, as far as they are asked for, the label (int32, (1,)), the frame number
-    and the timestamps. With device="gpu" the GPU's video engines decode what they can, as with `decoders.video`, and
-    outputs are on the GPU.
+    Outputs: frames (FHWC, uint8, RGB); then, if requested, the label (int32, (1,)), the frame number and the
+    timestamps. With device="gpu", the GPU's video engines decode what they support, as in `decoders.video`, and outputs
+    are on the GPU.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2)

@@ -116,7 +116,7 @@ def warn_of_rest(name: str, n_left: int, position: Position, n: int) -> None:
     """Says that the last samples of an epoch are left out."""
     warnings.warn(
         f"{name} ended after {position.in_epoch + n_left} samples; the last {n_left} of them don't fill a batch of {n} "
-        "and are left out, as in DALI. fn.external_source(last_batch='partial') gives them as a smaller batch, and "
+        "and are left out, as in DALI. fn.external_source(last_batch='partial') returns them as a smaller batch, and "
         "last_batch='drop' leaves them out without this warning",
         stacklevel=2,
     )

@@ -31,22 +31,23 @@ _MOST_BAD = 1000  # samples one after the other; on_error is for single ones
 class ExternalSource(Resumable, Source):
     """Feeds data from Python: from a callable, an iterable, or `Pipeline.feed_input`.
 
-    In batch mode a call returns the samples of a batch as an array (n, ...) or a list of arrays; the batch may be
-    smaller than the pipeline's. With `batch=False` the source is called once per sample with a `SampleInfo`.
-    StopIteration ends the epoch. With `num_outputs` each call returns a tuple, and the operator a list of DataNodes.
+    In batch mode, a call returns the samples of a batch as an array (n, ...) or a list of arrays; a batch may be
+    smaller than the pipeline's. With `batch=False`, the source is called once per sample with a `SampleInfo`.
+    StopIteration ends the epoch. With `num_outputs`, each call returns a tuple, and the operator returns a list of
+    DataNodes.
 
-    Arrays are those of NumPy, PyTorch or CuPy, anything with DLPack or `__array__`, or nested lists of numbers; numbers
-    become int32 and float32. What a call returns is copied, unless nothing else refers to it or `no_copy` is set.
-    Where only the GPU gets an output, as with `device="gpu"`, what lies there already is copied there: by work that
-    begins when the array is made and ends before what its stream is asked for afterwards.
+    Arrays may be from NumPy, PyTorch or CuPy, anything with DLPack or `__array__`, or nested lists of numbers; Python
+    numbers become int32 and float32. Returned data is copied, unless nothing else refers to it or `no_copy` is set. If
+    an output is used only on the GPU, as with `device="gpu"`, data that is already there is copied on the GPU: the copy
+    begins once the array has been made, and ends before later work on its stream.
 
-    The thread that calls `Pipeline.run` calls the source, `prefetch_queue_depth` batches ahead; with `background=True`
-    a thread of the pipeline does.
+    By default, the thread that calls `Pipeline.run` calls the source, `prefetch_queue_depth` batches ahead. With
+    `background=True`, a thread of the pipeline calls it.
 
-    With `parallel=True` the source is called by worker processes, `Pipeline(py_num_workers=, py_start_method=)`: a
-    callable that takes one argument by all of them at the same time, an iterable by one of them. The samples come back
-    through shared memory and are not copied again. An exception of the source is raised by `Pipeline.run`, its cause is
-    the traceback in the worker.
+    With `parallel=True`, worker processes call the source (`Pipeline(py_num_workers=, py_start_method=)`): all of them
+    call a callable that takes one argument, at the same time; one of them iterates over an iterable. Samples are
+    returned through shared memory without another copy. If the source raises an exception, `Pipeline.run` raises it,
+    with the worker's traceback as its cause.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -65,66 +66,66 @@ class ExternalSource(Resumable, Source):
     cycle = Arg(
         object,
         None,
-        'What follows the end of an iterable: None, False or "no" stops for good, True or "quiet" starts again, '
-        '"raise" raises StopIteration and starts again with `Pipeline.reset`.',
+        'What happens at the end of an iterable: None, False or "no" stops for good, True or "quiet" starts again, '
+        '"raise" raises StopIteration and starts again after `Pipeline.reset`.',
     )
-    dtype = Arg(object, None, "Type that the data must have; one for all outputs or a list.")
-    ndim = Arg(object, None, "Number of dimensions that samples must have; one for all outputs or a list.")
-    layout = Arg(object, None, "Layout of the samples; one for all outputs or a list.")
-    batch = Arg(bool, None, "Whether the source gives whole batches (the default) or single samples.")
+    dtype = Arg(object, None, "Required type of the data, as one value for all outputs or a list.")
+    ndim = Arg(object, None, "Required number of dimensions of samples, as one value for all outputs or a list.")
+    layout = Arg(object, None, "Layout of the samples, as one value for all outputs or a list.")
+    batch = Arg(bool, None, "Whether the source returns whole batches (the default) or single samples.")
     batch_info = Arg(
-        bool, False, "Batch mode: the callable is given a `BatchInfo` instead of the number of the iteration."
+        bool, False, "In batch mode, passes a `BatchInfo` to the callable instead of the number of the iteration."
     )
-    repeat_last = Arg(bool, False, "Without fresh data from `feed_input`, gives the last data again.")
+    repeat_last = Arg(bool, False, "Repeats the last data if `feed_input` was not called again.")
     no_copy = Arg(
         bool,
         False,
-        "Data is used in place; it must not change until its batch has been taken. Parallel sources need no second "
-        "copy in any case.",
+        "Uses the data in place; it must not change until its batch has been used. Parallel sources never need a "
+        "second copy.",
     )
-    blocking = Arg(bool, False, "Whether to wait for `feed_input`; by default an error is raised.")
+    blocking = Arg(bool, False, "Whether to wait for `feed_input`. By default an error is raised if there is no data.")
     background = Arg(
         bool,
         False,
-        "Whether a thread of the pipeline calls the source, ahead of time; by default the thread that calls "
+        "Whether a thread of the pipeline calls the source, ahead of time. By default the thread that calls "
         "`Pipeline.run` does.",
     )
-    parallel = Arg(bool, None, "Whether workers call the source, ahead of time and at the same time.")
+    parallel = Arg(bool, None, "Whether workers call the source, ahead of time and concurrently.")
     prefetch_queue_depth = Arg(
         int,
         None,
-        "Batches that workers make ahead of the one that is needed; by default 1, or the number of workers where "
-        "each call gives a whole batch.",
+        "Number of batches that workers make ahead. By default 1, or the number of workers if each call returns a "
+        "whole batch.",
     )
     bytes_per_sample_hint = Arg(
         [int],
         None,
-        "Parallel sources: the size to expect of a sample; one for all outputs or a list. Without it the first batches "
-        "tell.",
+        "For parallel sources: expected size of a sample in bytes, as one value for all outputs or a list. By default "
+        "it is measured on the first batches.",
     )
     timeout = Arg(
         float,
         None,
-        "Parallel sources: seconds after which a call that has not returned is an error. By default there is a warning "
-        "after 30 s, which says where the source is in its code.",
+        "For parallel sources: number of seconds after which a call that has not returned is an error. By default "
+        "there is a warning after 30 s, which shows where the source is in its code.",
     )
     retries = Arg(
         int,
         0,
-        "How often a call of a callable that raises is repeated, after pauses of 0.1 s and twice as long each time, at "
-        "most 5 s.",
+        "Maximum number of times that a call that raises is repeated, after pauses of 0.1 s, doubled each time up to "
+        "5 s. Callables only.",
     )
     last_batch = Arg(
         str,
         None,
-        "Per-sample sources: what becomes of the last samples of an epoch if they don't fill a batch: 'drop' leaves "
-        "them out, 'partial' gives a smaller batch. By default they are left out with a warning.",
+        "For sources called per sample: what happens to the last samples of an epoch if they don't fill a batch: "
+        "'drop' discards them, 'partial' returns a smaller batch. By default they are discarded with a warning.",
     )
     cuda_stream = Arg(
         object,
         None,
-        "The stream that makes arrays on the GPU, if they don't say it, and may write into them again; -1: none, and "
-        "whoever gives them waits until they are copied.",
+        "The stream that makes arrays on the GPU, if the arrays don't name it, and may overwrite them later. -1: none; "
+        "the source then waits until arrays are copied.",
         hidden=True,
     )
     use_copy_kernel = Arg(bool, None, "Accepted for compatibility.", hidden=True)
@@ -209,7 +210,7 @@ class ExternalSource(Resumable, Source):
     def feed(self, data: Any, layout: str | None, stream: Any = None) -> None:
         """Data for one iteration. Copied unless `no_copy`."""
         if not self.is_fed():
-            raise RuntimeError("this external_source has a source of its own and can't be fed")
+            raise RuntimeError("this external_source has its own source and can't be fed")
         outputs = [data]
         if self.returns_list():
             outputs = list(data)

@@ -21,8 +21,8 @@ from ._picks import Given
 
 
 class FedVideo(Source):
-    """What `experimental.inputs.video` decodes: for each sequence the whole encoded video, which is not copied for it,
-    and the numbers of its frames.
+    """Selects what `experimental.inputs.video` decodes: for each sequence the encoded video, which is not copied, and
+    the numbers of its frames.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -38,15 +38,15 @@ class FedVideo(Source):
     module = "_video"
     sets_batch_size = True
     is_prompt = True
-    sequence_length = Arg(int, doc="Frames of each sequence.")
+    sequence_length = Arg(int, doc="Number of frames per sequence.")
     last_sequence_policy = Arg(
         str,
         "partial",
-        "What becomes of a last sequence that the video is too short for: 'partial' (it has fewer frames) or 'pad' "
-        "(black frames).",
+        "What happens to a last sequence for which the video is too short: 'partial' (it has fewer frames) or 'pad' "
+        "(it is filled with black frames).",
     )
-    blocking = Arg(bool, False, "Waits for data if there is none, instead of raising an error.")
-    no_copy = Arg(bool, False, "Does not copy what is fed, which then must not change until it has been decoded.")
+    blocking = Arg(bool, False, "Whether to wait if there is no data. By default an error is raised.")
+    no_copy = Arg(bool, False, "Does not copy the data, which then must not change until it has been decoded.")
     affine = Arg(bool, True, "Accepted for compatibility.", hidden=True)
 
     @classmethod

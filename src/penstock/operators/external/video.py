@@ -13,12 +13,12 @@ from .fed_video import FedVideo
 class Video(FedVideo):
     """Decodes a video from memory in sequences, for videos that are too long to be decoded at once.
 
-    `Pipeline.feed_input(name, [bytes])` brings an encoded video (uint8, of any kind that `decoders.video` has), and
-    each run gives the next batch of its sequences: frames (FHWC, uint8, RGB). The last batch of a video may have fewer
-    sequences, and its last sequence fewer frames. When a video ends, the next one that was fed begins; without one, a
-    run fails, or waits if it is `blocking`. Videos may be fed ahead.
+    `Pipeline.feed_input(name, [bytes])` passes an encoded video (uint8, of any kind that `decoders.video` supports),
+    and each run returns the next batch of its sequences: frames (FHWC, uint8, RGB). The last batch of a video may have
+    fewer sequences, and its last sequence fewer frames. When a video ends, the next one continues; if there is none, a
+    run raises an error, or waits with `blocking`. Several videos may be fed in advance.
 
-    Sequences are decoded in parallel. With device="mixed" they are decoded as by `decoders.video`.
+    Sequences are decoded in parallel. With device="mixed" they are decoded as in `decoders.video`.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def

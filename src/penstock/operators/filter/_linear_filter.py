@@ -40,7 +40,7 @@ class LinearFilter(Operator, abstract=True):
     dtype = Arg(
         DALIDataType,
         None,
-        "Type of the output: that of the input (if not given; values are rounded and clamped) or FLOAT.",
+        "Type of the output: FLOAT, or by default that of the input, with values rounded and clamped.",
     )
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:

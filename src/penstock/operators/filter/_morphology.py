@@ -21,17 +21,17 @@ class Morphology(ImageWindow, abstract=True):
     kernel = "filter/morphology"
     dilates: ClassVar[bool] = False
 
-    mask_size = PerFrame([int], [3, 3], "Width and height of the rectangle; -1 is 3 x 3.")
+    mask_size = PerFrame([int], [3, 3], "Width and height of the window. -1 means 3 x 3.")
     anchor = PerFrame(
         [int],
         [-1, -1],
-        "Column and row of the rectangle that lie on the output's place; negative: the middle (size / 2).",
+        "Column and row of the window's element at the position of the output. Negative: the middle (size / 2).",
     )
-    iterations = Arg(int, 1, "How often the operation is done.")
+    iterations = Arg(int, 1, "Number of times that the operation is applied.")
     border_mode = Arg(
         str,
         "constant",
-        "What lies outside: constant (does not count), replicate (aaa|abcd|ddd), reflect (cba|abcd|dcb), reflect_101 "
+        "Values outside the image: constant (ignored), replicate (aaa|abcd|ddd), reflect (cba|abcd|dcb), reflect_101 "
         "(dcb|abcd|cba) or wrap (bcd|abcd|abc).",
     )
 

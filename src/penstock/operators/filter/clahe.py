@@ -14,14 +14,14 @@ _MOST_TILES = 1 << 20  # each has a table of 256 bytes
 
 
 class Clahe(Operator):
-    """Equalises the histograms of the tiles of an image, with a limit to what contrast gains (CLAHE).
+    """Applies contrast limited adaptive histogram equalisation (CLAHE) to images.
 
-    The image is cut into `tiles_x` times `tiles_y` tiles of one size (if they do not fit, it is continued by its
-    reflection at the right and below). Each tile has a table from values to ranks in its histogram, of which bins
-    beyond `clip_limit` times the average bin were cut and spread over all; an element is interpolated between the
-    tables of the four tiles around it. Images are uint8, HWC, with 1 or 3 channels; of 3 channels (RGB) only the
-    lightness L of CIE L*a*b* is changed unless `luma_only` is False. (K. Zuiderveld, Contrast limited adaptive
-    histogram equalization, Graphics Gems IV, 1994.)
+    The image is divided into `tiles_x` times `tiles_y` tiles of equal size; if they do not fit, it is extended by
+    reflection at the right and at the bottom. In the histogram of each tile, bins larger than `clip_limit` times the
+    average bin are cut, and the excess is spread over all bins. The cumulative histogram maps values to new values, and
+    each element is interpolated between the maps of the four tiles around it. Images are uint8, HWC, with 1 or 3
+    channels. With 3 channels (RGB), only the lightness L of CIE L*a*b* is changed unless `luma_only` is False. (K.
+    Zuiderveld, Contrast limited adaptive histogram equalization, Graphics Gems IV, 1994.)
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -38,9 +38,9 @@ class Clahe(Operator):
 
     tiles_x = Arg(int, doc="Number of tiles along the width.")
     tiles_y = Arg(int, doc="Number of tiles along the height.")
-    clip_limit = Arg(float, doc="The largest bin, in average bins; 0 or less does not limit.")
+    clip_limit = Arg(float, doc="Maximum size of a bin, as a multiple of the average bin; 0 or less: no limit.")
     bins = Arg(int, 256, "Accepted for compatibility; the histograms of bytes have 256 bins.", hidden=True)
-    luma_only = Arg(bool, True, "Whether of RGB images only the lightness is changed, or each channel by itself.")
+    luma_only = Arg(bool, True, "Whether to change only the lightness of RGB images, or each channel separately.")
 
     def setup(self) -> None:
         for name in ("tiles_x", "tiles_y"):

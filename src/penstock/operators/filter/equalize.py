@@ -8,11 +8,11 @@ from ...core.op import Arguments, Operator
 
 
 class Equalize(Operator):
-    """Spreads the values of each channel of an image so that all are about equally frequent.
+    """Equalises the histogram of each channel of an image.
 
-    With `n(v)` elements of a channel that are not larger than v, and m the smallest value that occurs, v becomes
-    `255 * (n(v) - n(m)) / (n(255) - n(m))`, rounded, halves to even; a channel of one value stays. The input is of
-    type uint8, an image (HW, HWC, CHW) or a sequence of them.
+    Let `n(v)` be the number of elements of a channel that are at most v, and m its smallest value. Then v becomes
+    `255 * (n(v) - n(m)) / (n(255) - n(m))`, rounded, halves to even. A channel with a single value is not changed.
+    Input: images (HW, HWC, CHW) or sequences of them, of type uint8.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -5,10 +5,10 @@ from ._morphology import Morphology
 
 
 class Erode(Morphology):
-    """Each element becomes the smallest value of its channel under a rectangle.
+    """Replaces each element by the smallest value of its channel in a rectangular window.
 
-    Images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or float32. What lies outside does not count
-    unless `border_mode` says otherwise.
+    Input: images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or float32. By default, positions outside
+    the image are ignored; see `border_mode`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -24,10 +24,10 @@ def _what(x: Spec) -> str:
 class Filter(LinearFilter):
     """Correlates images and volumes with a filter: `out[p] = sum over i of filter[i] * in[p + i - anchor]`.
 
-    Inputs: the data, with two or three axes of space and channels first, last or none (HW, HWC, CHW, DHWC, ...), of
-    type uint8, int8, uint16, int16, float16 or float32; the filter, float32, with as many axes as the data has of
-    space; and optionally a number of the type of the data that lies outside with `border="constant"`. For sequences
-    filter and number may have a layout that begins with F: one per frame. Sums are computed in float32.
+    Inputs: the data, with two or three spatial axes and channels first, last or absent (HW, HWC, CHW, DHWC, ...), of
+    type uint8, int8, uint16, int16, float16 or float32; the filter, float32, with as many axes as the data has spatial
+    axes; and optionally the value outside the data for `border="constant"`, a number of the data's type. For sequences,
+    the filter and this value may have a layout that begins with F: one per frame. Sums are computed in float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -47,17 +47,17 @@ class Filter(LinearFilter):
     anchor = PerFrame(
         [int],
         [-1],
-        "Which element of the filter lies on the output's place, for all axes or one per axis; -1 is the middle "
-        "(size / 2, rounded down). Without meaning for `mode='valid'`.",
+        "Index of the filter's element at the position of the output, for all axes or one per axis. -1 is the middle "
+        "(size / 2, rounded down). Ignored for `mode='valid'`.",
     )
     border = Arg(
         str,
         "reflect_101",
-        "What lies outside: reflect_101 or 101 (dcb|abcd|cba), reflect_1001 or 1001 (cba|abcd|dcb), wrap "
+        "Values outside the data: reflect_101 or 101 (dcb|abcd|cba), reflect_1001 or 1001 (cba|abcd|dcb), wrap "
         "(bcd|abcd|abc), clamp (aaa|abcd|ddd) or constant (input 2, or 0).",
     )
     mode = Arg(
-        str, "same", "same: the output has the size of the input; valid: only where the whole filter lies inside."
+        str, "same", "same: the output has the size of the input; valid: only positions where the whole filter fits."
     )
 
     def setup(self) -> None:
@@ -82,7 +82,7 @@ class Filter(LinearFilter):
             raise TypeError(f"the filter is of type {weights.dtype.name}; it must be float32")
         if weights.ndim != a.n_space:
             raise ValueError(
-                f"the filter has {weights.ndim} axes, {_what(x)} has {a.n_space} axes of space; they must be as many"
+                f"the filter has {weights.ndim} axes, {_what(x)} has {a.n_space} axes of space; they must be equal"
             )
         if fill is not None and fill.dtype != x.dtype:
             raise TypeError(

@@ -12,15 +12,15 @@ _LONGEST = 1 << 16
 
 
 class GaussianBlur(Separable):
-    """Convolves with a sampled Gaussian, one axis after the other.
+    """Convolves the input with a sampled Gaussian, one axis after the other.
 
-    Along each axis of space element i of a window of size w, w odd, is `exp(-(i - r)^2 / (2 sigma^2))` with
-    `r = (w - 1) / 2`, divided by the sum of all. Where only `sigma` is given w is `2 ceil(3 sigma) + 1`; where only the
-    window is given sigma is `0.3 (r - 1) + 0.8`. At the border the input is reflected without its outermost element
+    Along each spatial axis, element i of a window of odd size w is `exp(-(i - r)^2 / (2 sigma^2))` with
+    `r = (w - 1) / 2`, divided by the sum of all elements. If only `sigma` is given, w is `2 ceil(3 sigma) + 1`; if only
+    the window is given, sigma is `0.3 (r - 1) + 0.8`. The border is mirrored without its outermost element
     (`dcb|abcd|cba`). Sums are computed in float32.
 
-    The input has one to three axes of space, channels first or last or none (HWC, CHW, HW, DHWC, CDHW, W, ...) and any
-    type but bool; without a layout all axes are those of space. Frames of a sequence are blurred one by one.
+    Input: one to three spatial axes, channels first, last or absent (HWC, CHW, HW, DHWC, CDHW, W, ...), any type but
+    bool. Without a layout, all axes are spatial. Frames of a sequence are blurred separately.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -33,9 +33,11 @@ class GaussianBlur(Separable):
     """
 
     sigma = PerFrame(
-        [float], [0.0], "Standard deviation in elements, for all axes or one per axis; 0: from the window."
+        [float], [0.0], "Standard deviation in elements, for all axes or one per axis; 0: computed from the window."
     )
-    window_size = PerFrame([int], [0], "Size of the window, odd, for all axes or one per axis; 0: from `sigma`.")
+    window_size = PerFrame(
+        [int], [0], "Odd size of the window, for all axes or one per axis; 0: computed from `sigma`."
+    )
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         super().plan(a, x)

@@ -29,16 +29,15 @@ _SMOOTH, _DERIVE = _windows()
 
 
 class Laplacian(Separable):
-    """The sum of the second partial derivatives along the axes of space, each times its `scale`.
+    """Computes the Laplacian: the sum of the second partial derivatives along the spatial axes, each times its `scale`.
 
-    The derivative along an axis is a convolution with the second difference (1, -2, 1), smoothed to the size
-    `window_size` by (1, 2, 1) as often as needed, along that axis and with smoothing windows (binomial coefficients)
-    along the others: of size `smoothing_size`, or of the derivative's window size if that is not given; a
-    `smoothing_size` of 1 does not smooth. At the border the input is reflected without its outermost element. Sums are
-    computed in float32.
+    The derivative along an axis is a convolution with the second difference (1, -2, 1), which is smoothed by (1, 2, 1)
+    to the size `window_size`. Along the other axes, it is smoothed with windows of binomial coefficients of size
+    `smoothing_size`, which by default is the size of the derivative's window; 1 does not smooth. The border is mirrored
+    without its outermost element. Sums are computed in float32.
 
-    The input has one to three axes of space, channels first or last or none (HWC, CHW, HW, DHWC, ...), and any type but
-    bool; without a layout all axes are those of space. Frames of a sequence are handled one by one.
+    Input: one to three spatial axes, channels first, last or absent (HWC, CHW, HW, DHWC, ...), any type but bool.
+    Without a layout, all axes are spatial. Frames of a sequence are processed separately.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -51,17 +50,17 @@ class Laplacian(Separable):
     """
 
     window_size = PerFrame(
-        [int], [3], "Size of the derivatives' windows, odd, 3 to 31; one for all axes or one per axis."
+        [int], [3], "Odd size of the derivatives' windows, 3 to 31; one for all axes or one per axis."
     )
     smoothing_size = PerFrame(
-        [int], None, "Size of the smoothing windows, odd, 1 to 31; one for all axes or one per axis."
+        [int], None, "Odd size of the smoothing windows, 1 to 31; one for all axes or one per axis."
     )
-    scale = PerFrame([float], [1.0], "What each partial derivative is multiplied by; one for all axes or one per axis.")
+    scale = PerFrame([float], [1.0], "Factor of each partial derivative; one for all axes or one per axis.")
     normalized_kernel = Arg(
         bool,
         False,
-        "Multiplies each derivative by `2^(n + 2 - s)`, with s the sum of the sizes of its windows and n the number of "
-        "axes of space; not together with `scale`.",
+        "Whether to multiply each derivative by `2^(n + 2 - s)`, where s is the sum of the sizes of its windows and n "
+        "the number of spatial axes. Not together with `scale`.",
     )
 
     def setup(self) -> None:

@@ -13,9 +13,9 @@ _MOST_ELEMENTS = 65535
 
 
 class MedianBlur(ImageWindow):
-    """Each element becomes the median of its channel under a rectangle around it.
+    """Replaces each element by the median of its channel in a rectangular window around it.
 
-    The border is repeated (`aaa|abcd|ddd`). Images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or
+    The border is repeated (`aaa|abcd|ddd`). Input: images (HW, HWC, CHW) or sequences of them, of type uint8, uint16 or
     float32.
 
     >>> from penstock import fn, pipeline_def, types
@@ -30,7 +30,7 @@ class MedianBlur(ImageWindow):
 
     kernel = "filter/median"
 
-    window_size = PerSample([int], [3, 3], "Width and height of the rectangle, odd.")
+    window_size = PerSample([int], [3, 3], "Width and height of the window, odd.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)

@@ -14,17 +14,17 @@ _COLORS = (DALIImageType.RGB, DALIImageType.BGR, DALIImageType.GRAY)
 
 
 class OpticalFlow(Operator):
-    """Motion between the frames of a sequence, by the engine that NVIDIA GPUs from Turing on have for it.
+    """Computes the motion between the frames of a sequence, with the optical flow engine of NVIDIA GPUs (since Turing).
 
-    Takes sequences (FHWC) of uint8, of three channels or, with `image_type=types.GRAY`, of one. Of F frames it makes
-    F - 1 (FHWC, float): frame i says for the pixels of frame i + 1 how far away, in pixels to the right and down, the
-    same thing is in frame i. Values are multiples of 1/32. One vector stands for `output_grid` x `output_grid` pixels,
-    so that a side of n pixels has ceil(n / output_grid) of them; vectors count pixels of the input always.
+    Input: sequences (FHWC) of uint8 with three channels, or one with `image_type=types.GRAY`. F frames give F - 1
+    output frames (FHWC, float): frame i contains, for the pixels of frame i + 1, the displacement (right, down) to the
+    same point in frame i, in pixels and in multiples of 1/32. There is one vector for `output_grid` x `output_grid`
+    pixels, so a side of n pixels has ceil(n / output_grid) vectors; displacements are always in pixels of the input.
 
-    The second input, with `enable_external_hints`, has vectors to begin with: F - 1 frames (FHWC, float) of
-    ceil(n / hint_grid) vectors a side.
+    With `enable_external_hints`, the second input has initial vectors: F - 1 frames (FHWC, float) of ceil(n /
+    hint_grid) vectors a side.
 
-    Where the GPU has no such engine, or its driver's library is missing, a RuntimeError says so when the pipeline is
+    If the GPU has no such engine, or the driver's library is missing, RuntimeError is raised when the pipeline is
     built.
 
     >>> from penstock import fn, pipeline_def, types
@@ -43,15 +43,15 @@ class OpticalFlow(Operator):
     layouts = ("FHWC",)
     by_frame = False
     gpu_stage = "penstock.operators.filter.gpu.optical_flow:OpticalFlowStage"
-    preset = Arg(float, 0.0, "From 0.0, the best, to 1.0, the fastest; 0.5 lies between.")
-    output_grid = Arg(int, 4, "How many pixels each way have a common vector: 1, 2 or 4; on Turing 4 only.")
+    preset = Arg(float, 0.0, "Trade-off between quality (0.0, the best) and speed (1.0, the fastest).")
+    output_grid = Arg(int, 4, "Side of the squares of pixels that share a vector: 1, 2 or 4; on Turing only 4.")
     output_format = Arg(int, None, "A former name of `output_grid`.", deprecated="use `output_grid`")
-    hint_grid = Arg(int, 4, "The same for external hints: 1, 2, 4 or 8, not below output_grid; on Turing 4 only.")
+    hint_grid = Arg(int, 4, "Same for external hints: 1, 2, 4 or 8, at least `output_grid`; on Turing only 4.")
     enable_temporal_hints = Arg(
-        bool, False, "Whether the vectors of the frames before, within a sequence, are what the search begins with."
+        bool, False, "Whether the search starts from the vectors of the previous frames of the sequence."
     )
-    enable_external_hints = Arg(bool, False, "Whether the second input has vectors that the search begins with.")
-    image_type = Arg(DALIImageType, DALIImageType.RGB, "Colours of the frames: RGB, BGR or GRAY.")
+    enable_external_hints = Arg(bool, False, "Whether the search starts from the vectors of the second input.")
+    image_type = Arg(DALIImageType, DALIImageType.RGB, "Colour space of the frames: RGB, BGR or GRAY.")
 
     def setup(self) -> None:
         v = self.values
@@ -74,7 +74,7 @@ class OpticalFlow(Operator):
 
     def n_outputs(self) -> int:
         if self.values["enable_external_hints"] and self.n_inputs < 2:
-            raise ValueError("fn.optical_flow: with enable_external_hints=True the hints are to be given as input 1")
+            raise ValueError("fn.optical_flow: enable_external_hints=True requires the hints as input 1")
         return 1
 
     def settings(self) -> tuple[int, int, int, bool, bool]:

@@ -19,9 +19,9 @@ class _OfShape(Operator, abstract=True):
     inputs = (0, 0)
     number: ClassVar[int] = 0
     is_prompt = True
-    shape = PerSample([int], None, "Shape of the output; without it the output is a scalar.")
+    shape = PerSample([int], None, "Shape of the output. By default it is a scalar.")
     dtype = Arg(DALIDataType, DALIDataType.INT32, "Type of the output.")
-    layout = Arg(Layout, None, "Layout of the output: as many names as there are axes.")
+    layout = Arg(Layout, None, "Layout of the output, with one name per axis.")
 
     def run(self, a: Arguments) -> Batch:
         shape = shape_of(a)
@@ -42,7 +42,7 @@ class _Like(Operator, abstract=True):
     metadata = (0,)
     kernel = "generic/full"
     number: ClassVar[int] = 0
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output. By default that of the input.")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like(dtype=a.dtype)

@@ -31,7 +31,7 @@ class _Moments(Reduced):
 
     fn_name = "normalize"
     kernel = "math/moments"
-    center = Arg(float, None, "What distances are measured from; the mean of each sample if not given.")
+    center = Arg(float, None, "The value from which distances are measured. By default the mean of each sample.")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return Spec.uniform(x.n, (3, parameters(x, a.reduced)), np.dtype("f8"))
@@ -53,7 +53,7 @@ class _PooledMoments(Operator):
     fn_name = "normalize"
     mixes_samples = True
     is_prompt = True
-    ddof = Arg(int, 0, "Subtracted from the number of elements when the variance is computed.")
+    ddof = Arg(int, 0, "Delta degrees of freedom: subtracted from the number of elements in the variance.")
     centered = Arg(bool, False, "Whether distances are from one centre, not from the means of the samples.")
 
     def n_outputs(self) -> int:

@@ -16,13 +16,13 @@ class Reduced(Operator, abstract=True):
     kernels take it."""
 
     by_frame = False
-    axes = Arg([int], None, "The axes along which the data are reduced; all of them if not given.")
-    axis_names = Arg(Layout, None, "The same as names of the layout; not together with `axes`.")
+    axes = Arg([int], None, "Axes that are reduced. By default all.")
+    axis_names = Arg(Layout, None, "Names of the axes that are reduced, instead of `axes`.")
 
     def setup(self) -> None:
         axes, names = self.values["axes"], self.values["axis_names"]
         if axes is not None and names is not None:
-            raise ValueError("arguments 'axes' and 'axis_names' say the same; give one of them")
+            raise ValueError("arguments 'axes' and 'axis_names' exclude each other; give one of them")
         for name, value in (("axes", axes), ("axis_names", names)):
             if value is not None and not len(value):
                 raise ValueError(f"argument '{name}' needs at least one axis; leave it out to reduce all")

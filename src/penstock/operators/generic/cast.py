@@ -7,10 +7,10 @@ from ...core.op import Arg, Arguments, Pointwise
 
 
 class Cast(Pointwise):
-    """Converts to another type, of any type and layout.
+    """Converts data of any type and layout to another type.
 
-    Values beyond the range of an integer type become its smallest or largest value; floats are rounded to the nearest
-    integer, halves away from zero; NaN becomes 0. In a conversion to bool, what rounds to 0 is false.
+    Values beyond the range of an integer type are clamped. Floats are rounded to the nearest integer, halves away from
+    zero; NaN becomes 0. In a conversion to bool, values that round to 0 are false.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

@@ -6,7 +6,7 @@ from ...core.op import Arguments, Pointwise
 
 
 class CastLike(Pointwise):
-    """Converts the first input to the type of the second, as `fn.cast` does; the data of the second is not used.
+    """Converts the first input to the type of the second, as `fn.cast` does. The data of the second input is not used.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

@@ -14,10 +14,10 @@ from ._renamed import position
 
 
 class Cat(_Joined):
-    """Joins up to 999 inputs along an axis that they have; all other extents are the same.
+    """Concatenates up to 999 inputs along an existing axis.
 
-    Inputs need one type. The axis is `axis` (from -ndim to ndim - 1), or the one that is called `axis_name`. The layout
-    is that of the first input which has one.
+    Inputs must have the same type and the same extents along all other axes. The axis is given by `axis` or
+    `axis_name`. The layout is that of the first input that has one.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -27,8 +27,8 @@ class Cat(_Joined):
     [[1, 2, 5], [3, 4, 6]]
     """
 
-    axis = Arg(int, 0, "The axis along which the inputs are joined; negative ones count from the back.")
-    axis_name = Arg(str, None, "The name of that axis in the layout, instead of `axis`.")
+    axis = Arg(int, 0, "Index of the axis, from -ndim to ndim - 1. Negative values count from the last.")
+    axis_name = Arg(str, None, "Name of the axis in the layout, instead of `axis`.")
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

@@ -9,10 +9,10 @@ from ...core.op import Arg, Arguments, Layout, Operator
 
 
 class Constant(Operator):
-    """The same value for every sample.
+    """Returns the same value for every sample.
 
-    Given as `fdata` (floats) or `idata` (integers) with a `shape`, or by `types.Constant(value)`. Floats become
-    integers by rounding, halves away from zero; what is beyond the range of a type becomes its end.
+    The value is given by `fdata` (floats) or `idata` (integers) with a `shape`, or by `types.Constant(value)`. Floats
+    are converted to integers by rounding, halves away from zero; values beyond the range of a type are clamped.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2)
@@ -24,12 +24,12 @@ class Constant(Operator):
 
     inputs = (0, 0)
     is_prompt = True
-    dtype = Arg(DALIDataType, None, "Type of the output; float32 for `fdata`, int32 for `idata` if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output. By default float32 for `fdata`, int32 for `idata`.")
     fdata = Arg([float], None, "The values, as floats.")
     idata = Arg([int], None, "The values, as integers.")
-    shape = Arg([int], None, "Shape of the output; that of the data if not given. One value fills any shape.")
+    shape = Arg([int], None, "Shape of the output. By default that of the data. A single value fills any shape.")
     layout = Arg(Layout, "", "Layout of the output.")
-    value = Arg(object, None, "The value as an array; what `types.Constant` uses.")
+    value = Arg(object, None, "The value as an array, for `types.Constant`.")
 
     def setup(self) -> None:
         v = self.values

@@ -8,9 +8,9 @@ from ...core.op import Pointwise
 
 
 class Copy(Pointwise):
-    """Copies its input, of any type and layout, into memory of its own.
+    """Copies its input, of any type and layout, to new memory.
 
-    With a `device` that the input is not on it copies to that one, as `.cpu()` and `.gpu()` do.
+    If `device` differs from the input's, the input is copied to that device, as by `.cpu()` and `.gpu()`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

@@ -13,11 +13,11 @@ from ...core.op import Arg, Arguments, Layout, Operator
 
 
 class DumpImage(Operator):
-    """Writes each image of a batch to a file of the working folder, and gives the images on as they are. For debugging.
+    """Writes each image of a batch to a file in the working folder, for debugging, and returns the images unchanged.
 
-    Images are uint8 of shape (height, width, channels) with 3 channels or 1. Sample i is written to `i-suffix-0.ppm`,
-    as text in the format PPM (PGM if it is grey); the next batch overwrites the files. The call is left out like any
-    other if nothing uses its output: give `preserve=True` then.
+    Images are uint8 of shape (height, width, channels) with 3 channels or 1. Sample i is written to `i-suffix-0.ppm` in
+    the text form of PPM (PGM if it is grey); the next batch overwrites the files. Like any operator, it is removed if
+    its output is not used, unless `preserve=True` is given.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -36,8 +36,8 @@ class DumpImage(Operator):
     devices = ("cpu", "gpu")  # the CPU writes them
     by_frame = False
     in_order = True  # two batches would write to the same files
-    suffix = Arg(str, "", "Part of the files' names.")
-    input_layout = Arg(Layout, "HWC", "Layout of the images; HWC is the only one.")
+    suffix = Arg(str, "", "Part of the file names.")
+    input_layout = Arg(Layout, "HWC", "Layout of the images. Only HWC is supported.")
 
     def setup(self) -> None:
         if "\0" in self.values["suffix"]:

@@ -11,10 +11,10 @@ from ...core.op import Arg, Arguments, Operator
 
 
 class ElementExtract(Operator):
-    """Takes frames out of a sequence: one output for each number in `element_map`, without the axis of frames. Nothing
-    is copied.
+    """Extracts frames from a sequence: returns one output for each index in `element_map`, without the frame axis.
+    Nothing is copied.
 
-    Frames are what the first axis counts; a layout must begin with F, and loses it.
+    The first axis is the frame axis; a layout must begin with F, which is removed.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -28,7 +28,7 @@ class ElementExtract(Operator):
     by_frame = False
     regroups = True
     is_prompt = True
-    element_map = Arg([int], doc="Indices of frames, counted from 0.")
+    element_map = Arg([int], doc="Indices of frames, from 0.")
 
     def setup(self) -> None:
         if not self.values["element_map"]:

@@ -11,10 +11,10 @@ from ._renamed import _Renamed
 
 
 class ExpandDims(_Renamed):
-    """Inserts axes of extent 1; nothing is copied.
+    """Inserts axes of extent 1. Nothing is copied.
 
-    `axes` are the indices that the new axes have in the output. With `new_axis_names`, as many names as there are axes,
-    the layout gets them; without, the output has no layout.
+    `axes` are the indices of the new axes in the output. `new_axis_names`, one for each axis, are inserted into the
+    layout; without them, the output has no layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -11,11 +11,10 @@ from ._filled import check_broadcast, layout_of, shape_of
 
 
 class Full(Operator):
-    """An array of the given shape, filled with the input.
+    """Returns an array of the given shape, filled with the input.
 
-    The input is a number, or an array that is repeated along the axes in which it has one element or none at all
-    (NumPy's broadcasting). The type is that of the input. Without a `shape` the
-    output is a scalar.
+    The input is a number, or an array that is broadcast to the shape as in NumPy. The output has the type of the input.
+    Without a `shape`, it is a scalar.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -27,8 +26,8 @@ class Full(Operator):
 
     by_frame = False
     kernel = "generic/full"
-    shape = PerSample([int], None, "Shape of the output.")
-    layout = Arg(Layout, None, "Layout of the output: as many names as there are axes.")
+    shape = PerSample([int], None, "Shape of the output. By default it is a scalar.")
+    layout = Arg(Layout, None, "Layout of the output, with one name per axis.")
 
     def outputs(self, a: Arguments, value: Spec) -> Spec:
         shape = shape_of(a)

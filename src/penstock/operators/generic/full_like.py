@@ -11,11 +11,10 @@ from ._filled import check_broadcast
 
 
 class FullLike(Operator):
-    """An array like the first input, filled with the second.
+    """Returns an array like the first input, filled with the second.
 
-    The shape, type and layout are those of the first. The second is a number, or an array that is repeated along the
-    axes in which it has one element or none at all (NumPy's broadcasting). Values are converted to the type, out of its
-    range to the nearest value.
+    The output has the shape, type and layout of the first input. The second input is a number, or an array that is
+    broadcast to the shape as in NumPy. Its values are converted to the type and clamped.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

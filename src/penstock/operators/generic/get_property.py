@@ -15,11 +15,11 @@ _KEYS = ("source_info", "layout")
 
 
 class GetProperty(Operator):
-    """What is known of each sample, as a vector of bytes, uint8. `DataNode.property()` is the same.
+    """Returns a property of each sample, as a vector of bytes (uint8). Same as `DataNode.property()`.
 
-    `"source_info"` is where it came from: the path of a file as the reader was given it, or as it lies in its
-    `file_root`; which sample of which function for `external_source` (DALI says nothing there); empty for constants.
-    `"layout"` is the layout. The data itself is not read.
+    `"source_info"` is the origin of the sample: the path of a file as given to the reader, or relative to its
+    `file_root`; the function and the index of the sample for `external_source` (empty in DALI); empty for constants.
+    `"layout"` is the layout. The data of the sample is not read.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -34,7 +34,7 @@ class GetProperty(Operator):
     metadata = (0,)
     by_frame = False
     is_prompt = True
-    key = Arg(str, doc="Which property: source_info or layout.")
+    key = Arg(str, doc="The property: source_info or layout.")
 
     def setup(self) -> None:
         if self.values["key"] not in _KEYS:

@@ -21,10 +21,10 @@ class Normalize(Reduced):
     """Subtracts the mean and divides by the standard deviation:
     `out = (in - mean) * scale / sqrt(stddev^2 + epsilon) + shift`.
 
-    What is not given is computed from the data along `axes`: the mean, and the root of the mean squared distance from
-    the mean (computed or given); in float64, in two passes. Data that do not vary become `shift`.
-    Tensors given as `mean` and `stddev` have extent 1 along the reduced axes and the input's along the others; without
-    `axes` they say by that which axes are reduced. A sequence (FHWC) is one tensor: its frames share a mean if F is
+    A mean or standard deviation that is not given is computed along `axes`: the mean, and the root of the mean squared
+    distance from the (computed or given) mean; in float64, in two passes. Constant data become `shift`. Tensors given
+    as `mean` and `stddev` have extent 1 along the reduced axes and the input's extents along the others; without
+    `axes`, they determine which axes are reduced. A sequence (FHWC) is one tensor: its frames share a mean if F is
     reduced.
 
     >>> from penstock import fn, pipeline_def, types
@@ -37,13 +37,13 @@ class Normalize(Reduced):
 
     kernel = "math/normalize"
     tensors = ("mean", "stddev")
-    batch = Arg(bool, False, "Whether mean and standard deviation are those of all samples of the batch together.")
-    mean = PerSample(float, None, "The mean, one value or a tensor; computed if not given.")
-    stddev = PerSample(float, None, "The standard deviation, one value or a tensor; computed if not given.")
-    shift = Arg(float, 0.0, "Added last.")
-    scale = Arg(float, 1.0, "Multiplies the normalised values.")
-    ddof = Arg(int, 0, "Subtracted from the number of elements when the variance is computed.")
-    epsilon = Arg(float, 0.0, "Added to the variance, which keeps quotients small where the data hardly vary.")
+    batch = Arg(bool, False, "Whether to compute mean and standard deviation of all samples of the batch together.")
+    mean = PerSample(float, None, "The mean, as one value or a tensor. By default it is computed.")
+    stddev = PerSample(float, None, "The standard deviation, as one value or a tensor. By default it is computed.")
+    shift = Arg(float, 0.0, "Value added last.")
+    scale = Arg(float, 1.0, "Factor of the normalised values.")
+    ddof = Arg(int, 0, "Delta degrees of freedom: subtracted from the number of elements in the variance.")
+    epsilon = Arg(float, 0.0, "Added to the variance, to avoid division by very small numbers.")
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output.")
 
     def setup(self) -> None:

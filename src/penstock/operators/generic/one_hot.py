@@ -13,12 +13,12 @@ from ...core.op import Arg, Arguments, Operator
 
 
 class OneHot(Operator):
-    """Puts a new axis of `num_classes` elements in place of each number: `on_value` where the index is the number,
-    `off_value` elsewhere.
+    """Replaces each number by a vector of `num_classes` elements along a new axis: `on_value` at the index that equals
+    the number, `off_value` elsewhere.
 
-    Numbers that are no class (negative ones, or from `num_classes` on) give `off_value` throughout; those of floats are
-    cut. If all samples of a batch have a single element and no `axis` is given, they count as scalars: the output is a
-    vector. With an `axis_name` the layout gets that name; without, the output has no layout. Input: integers or floats.
+    Numbers outside [0, `num_classes`) give `off_value` everywhere; floats are truncated. If all samples of a batch have
+    a single element and no `axis` is given, they count as scalars, and the output is a vector. `axis_name` is inserted
+    into the layout; without it, the output has no layout. Input: integers or floats.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -30,13 +30,11 @@ class OneHot(Operator):
 
     by_frame = False
     kernel = "generic/one_hot"
-    num_classes = Arg(int, 0, "How many classes there are.")
-    axis = Arg(int, -1, "Index of the new axis in the output; -1 puts it last.")
+    num_classes = Arg(int, 0, "Number of classes.")
+    axis = Arg(int, -1, "Index of the new axis in the output; -1: the last.")
     axis_name = Arg(str, None, "Name of the new axis, one character.")
-    on_value = Arg(
-        float, 1.0, "What stands for the class; converted to `dtype`, out of its range to the nearest value."
-    )
-    off_value = Arg(float, 0.0, "What stands for all others; converted in the same way.")
+    on_value = Arg(float, 1.0, "Value at the index of the class, converted to `dtype` and clamped.")
+    off_value = Arg(float, 0.0, "Value at all other indices, converted in the same way.")
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output.")
 
     def setup(self) -> None:

@@ -5,9 +5,9 @@ from ._filled import _OfShape
 
 
 class Ones(_OfShape):
-    """An array of ones, of any shape and type.
+    """Returns an array of ones, of any shape and type.
 
-    The shape may differ from sample to sample. Without it the output is a scalar.
+    The shape may differ from sample to sample. By default the output is a scalar.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

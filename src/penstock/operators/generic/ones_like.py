@@ -5,7 +5,7 @@ from ._filled import _Like
 
 
 class OnesLike(_Like):
-    """An array of ones with the shape, layout and, unless `dtype` is given, the type of the input.
+    """Returns an array of ones with the shape, layout and, unless `dtype` is given, the type of the input.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

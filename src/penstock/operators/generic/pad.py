@@ -13,9 +13,9 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
 
 class Pad(Operator):
-    """Adds elements at the end of axes, up to the largest sample of the batch, to `shape`, or to multiples of `align`.
+    """Pads the end of axes, to the largest sample of the batch, to `shape`, or to multiples of `align`.
 
-    Takes any type.
+    Accepts any type.
 
     >>> from penstock import fn, pipeline_def
     >>> import numpy as np
@@ -31,16 +31,16 @@ class Pad(Operator):
     by_frame = False
     mixes_samples = True
 
-    axes = PerSample([int], None, "The axes that grow; negative ones count from the last. All by default.", ragged=True)
-    axis_names = Arg(Layout, None, "The axes that grow, by name; instead of `axes`.")
+    axes = PerSample([int], None, "Axes to pad; negative values count from the last. By default all.", ragged=True)
+    axis_names = Arg(Layout, None, "Names of the axes to pad, instead of `axes`.")
     shape = PerSample(
         [int],
         None,
-        "Least extent for each of the axes, or for all; zero or less: that of the largest sample.",
+        "Minimum extent, for each of the axes or for all; 0 or less: that of the largest sample.",
         ragged=True,
     )
-    align = PerSample([int], None, "Extents become multiples of this, for each of the axes or for all.", ragged=True)
-    fill_value = PerSample(float, 0.0, "Value of the new elements; without its fraction in integers, clamped.")
+    align = PerSample([int], None, "Extents are padded to multiples of this; per axis or for all.", ragged=True)
+    fill_value = PerSample(float, 0.0, "Value of the new elements; truncated and clamped for integer types.")
 
     def setup(self) -> None:
         if {"axes", "axis_names"} <= self.given:

@@ -7,11 +7,11 @@ from ._renamed import _Renamed
 
 
 class PerFrame(_Renamed):
-    """Says that the first axis counts frames; nothing is copied.
+    """Marks the first axis as the frame axis. Nothing is copied.
 
-    So arguments that may differ from frame to frame are given: one value a frame, marked by this operator. A batch
-    without a layout gets one of "F" and an asterisk for each other axis. If there is a layout, its first name must be
-    F, or `replace` makes it F.
+    Use it for arguments that differ between frames: one value per frame, marked by this operator. A batch without a
+    layout gets the layout "F" followed by an asterisk for each other axis. If there is a layout, its first name must be
+    F, or `replace` changes it to F.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -24,7 +24,7 @@ class PerFrame(_Renamed):
     [50, 200]
     """
 
-    replace = Arg(bool, False, "Replaces the first name of a layout by F instead of insisting on it.")
+    replace = Arg(bool, False, "Replaces the first name of a layout by F. By default another name is an error.")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         if not x.ndim:

@@ -8,8 +8,8 @@ from ...core.op import Arguments, Operator, PerSample
 
 
 class PermuteBatch(Operator):
-    """Sample i of the output is sample `indices[i]` of the input; samples may be left out and repeated. Nothing is
-    copied, on the GPU neither.
+    """Permutes the samples of a batch: sample i of the output is sample `indices[i]` of the input. Samples may be
+    omitted and repeated. Nothing is copied, on the GPU either.
 
     >>> from penstock import fn, pipeline_def
     >>> import numpy as np
@@ -24,7 +24,7 @@ class PermuteBatch(Operator):
     by_frame = False
     mixes_samples = regroups = True
     is_prompt = True
-    indices = PerSample([int], doc="As many indices as there are samples, or a batch of scalars: one for each sample.")
+    indices = PerSample([int], doc="One index for each sample, as a list or a batch of scalars.")
 
     def run(self, a: Arguments, x: Batch) -> Batch:
         indices = np.asarray(a.indices)

@@ -13,11 +13,11 @@ from .reshape import Reshape
 
 
 class Reinterpret(Reshape):
-    """Takes the bytes of the input as elements of another type, and gives them another shape or layout, as `fn.reshape`
-    does; nothing is copied.
+    """Interprets the bytes of the input as elements of another type, with another shape or layout as in `fn.reshape`.
+    Nothing is copied.
 
-    The number of bytes stays. Without a shape, the last axis becomes longer or shorter as the size of the elements
-    demands; its bytes must be a multiple of that size.
+    The number of bytes is kept. Without a shape, the extent of the last axis changes with the size of the elements; its
+    number of bytes must be a multiple of that size.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -28,7 +28,7 @@ class Reinterpret(Reshape):
     [[1, 2]]
     """
 
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output. By default that of the input.")
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:
         return super().outputs(a, x, *more).like(dtype=a.dtype and to_numpy(a.dtype))

@@ -10,12 +10,12 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
 
 class Reshape(Operator):
-    """Gives samples another shape or layout; nothing is copied.
+    """Changes the shape or layout of samples. Nothing is copied.
 
-    The shape is given by `shape` (or a second input of integers), or by `rel_shape`: the input's extents times these
-    factors, rounded. One negative extent becomes what is left. `src_dims` says which axis of the input each axis of the
-    output takes its extent from, -1 being a new one of extent 1. The layout is kept if the number of axes is, and
-    dropped otherwise.
+    The shape is given by `shape` (or a second input of integers), or by `rel_shape`: factors of the input's extents,
+    whose products are rounded. One extent may be negative; it is inferred from the others. `src_dims` gives for each
+    axis of the output the axis of the input whose extent it takes; -1 inserts an axis of extent 1. The layout is kept
+    if the number of axes is, and removed otherwise.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -31,9 +31,9 @@ class Reshape(Operator):
     by_frame = False
     aliases = True
 
-    shape = PerSample([int], None, "Extents of the output.")
-    rel_shape = PerSample([float], None, "Extents of the output, in extents of the input.")
-    src_dims = PerSample([int], None, "Axes of the input whose extents are taken; -1 is a new axis.")
+    shape = PerSample([int], None, "Extents of the output. One may be negative: it is inferred.")
+    rel_shape = PerSample([float], None, "Extents of the output, as multiples of the input's.")
+    src_dims = PerSample([int], None, "Axes of the input that give the extents; -1 is a new axis of extent 1.")
     layout = Arg(Layout, None, "Layout of the output.")
 
     def setup(self) -> None:

@@ -14,10 +14,11 @@ from ...core.op import Arguments, Operator, PerSample
 
 
 class SequenceRearrange(Operator):
-    """Frame i of the output is frame `new_order[i]` of the input. Frames may be left out and repeated.
+    """Rearranges the frames of a sequence: frame i of the output is frame `new_order[i]` of the input. Frames may be
+    omitted and repeated.
 
-    Frames are what the first axis counts; a layout must begin with F. `new_order` may be data: one vector of integers
-    for each sample, of any length.
+    The first axis is the frame axis; a layout must begin with F. `new_order` may be data: one vector of integers for
+    each sample, of any length.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -29,7 +30,7 @@ class SequenceRearrange(Operator):
 
     by_frame = False
     kernel = "generic/frames"
-    new_order = PerSample([int], doc="For each frame of the output, the index of a frame of the input.")
+    new_order = PerSample([int], doc="Index of a frame of the input for each frame of the output.")
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

@@ -9,7 +9,7 @@ _TYPES = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 
 
 class Shapes(Operator):
-    """The shape of each sample, as a vector of `ndim` integers. `DataNode.shape()` is the same.
+    """Returns the shape of each sample, as a vector of `ndim` integers. Same as `DataNode.shape()`.
 
     The data itself is not read.
 

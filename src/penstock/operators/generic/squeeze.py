@@ -12,11 +12,11 @@ from ._renamed import _Renamed
 
 
 class Squeeze(_Renamed):
-    """Leaves out axes of extent 1; nothing is copied.
+    """Removes axes of extent 1. Nothing is copied.
 
-    The axes are given by their indices (`axes`, negative ones counted from the back) or by their names (`axis_names`).
-    The layout loses their names. It is an error if an axis that is left out has another extent than 1, unless the
-    sample is empty before and after.
+    The axes are given by their indices (`axes`; negative values count from the last) or by their names (`axis_names`).
+    Their names are removed from the layout. An axis of another extent than 1 is an error, unless the sample is empty
+    before and after.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -28,7 +28,7 @@ class Squeeze(_Renamed):
     ((4, 5), 'HW')
     """
 
-    axes = PerSample([int], None, "Indices of the axes; the same axes for all samples of a batch.")
+    axes = PerSample([int], None, "Indices of the axes. Must be the same for all samples of a batch.")
     axis_names = Arg(Layout, None, "Names of the axes.")
 
     def setup(self) -> None:

@@ -14,10 +14,10 @@ from ._joined import MOST, _Joined, in_turns
 
 
 class Stack(_Joined):
-    """Joins up to 999 inputs of one shape and type along a new axis.
+    """Stacks up to 999 inputs of the same shape and type along a new axis.
 
-    The new axis has the index `axis` in the output: 0 puts whole inputs one behind the other, their number of axes
-    their elements. With an `axis_name` the layout gets that name there; without, the output has no layout.
+    `axis` is the index of the new axis in the output: 0 stacks whole inputs, the number of their axes stacks their
+    elements. `axis_name` is inserted into the layout; without it, the output has no layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -27,8 +27,8 @@ class Stack(_Joined):
     [[1, 3], [2, 4]]
     """
 
-    axis = Arg(int, 0, "The index of the new axis in the output; negative ones count from its back, down to -ndim.")
-    axis_name = Arg(str, None, "The name of the new axis.")
+    axis = Arg(int, 0, "Index of the new axis in the output, from -ndim. Negative values count from the last.")
+    axis_name = Arg(str, None, "Name of the new axis.")
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

@@ -18,11 +18,12 @@ class _Index(PerSample):
 
 
 class Subscript(Operator):
-    """Takes indices and slices of each sample, as `x[1:, 0, ..., -3:]` does, which makes it.
+    """Applies indices and slices to each sample. Called by `x[1:, 0, ..., -3:]`.
 
-    Indices count from the end if negative and drop their axis; out of range they are an error of the sample. Slices are
-    those of Python, with steps, and are cut to what is there. Both may differ from sample to sample: `x[i:, j]` with
-    scalars of an integer type. `penstock.newaxis` adds an axis of extent 1, `penstock.newaxis("C")` one with a name.
+    Negative indices count from the end. An index removes its axis; an index out of range is an error of the sample.
+    Slices follow Python's rules, with steps, and are cut to the extent. Both may differ from sample to sample:
+    `x[i:, j]` with scalars of an integer type. `penstock.newaxis` adds an axis of extent 1, `penstock.newaxis("C")` a
+    named one.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -43,8 +44,8 @@ class Subscript(Operator):
     names = Arg([str], None, "Names of the new axes, for the layout; all or none.")
     for _k in range(MAX_DIMS):
         vars()[f"at_{_k}"] = _Index(int, None, f"The index, if subscript {_k} is one.")
-        vars()[f"lo_{_k}"] = _Index(int, None, f"Where the slice begins, if subscript {_k} is one.")
-        vars()[f"hi_{_k}"] = _Index(int, None, f"Where the slice ends, if subscript {_k} is one.")
+        vars()[f"lo_{_k}"] = _Index(int, None, f"Beginning of the slice, if subscript {_k} is one.")
+        vars()[f"hi_{_k}"] = _Index(int, None, f"End of the slice, if subscript {_k} is one.")
         vars()[f"step_{_k}"] = _Index(int, None, f"The step of the slice, if subscript {_k} is one.")
     del _k
 

@@ -12,7 +12,7 @@ from ...core.op import Arg, Arguments, Layout, Operator
 
 
 class Transpose(Operator):
-    """Puts the axes in another order: axis i of the output is axis `perm[i]` of the input. Any type, up to 8 axes.
+    """Permutes the axes: axis i of the output is axis `perm[i]` of the input. Accepts any type and up to 8 axes.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -29,9 +29,9 @@ class Transpose(Operator):
     by_frame = False
     windowed = string.ascii_uppercase
 
-    perm = Arg([int], None, "For each axis of the output, which of the input it is; reversed if not given.")
-    transpose_layout = Arg(bool, True, "Whether the letters of the layout follow the axes; else the layout is kept.")
-    output_layout = Arg(Layout, None, "The layout of the output, whatever `transpose_layout` says.")
+    perm = Arg([int], None, "Index of the input axis for each output axis. By default the order is reversed.")
+    transpose_layout = Arg(bool, True, "Whether to permute the layout as well. Otherwise it is kept.")
+    output_layout = Arg(Layout, None, "Layout of the output; `transpose_layout` is then ignored.")
 
     def setup(self) -> None:
         perm = self.values["perm"]

@@ -42,16 +42,17 @@ class WindowedInput(Operator, abstract=True):
     cuts = True
     policies = tuple(POLICIES)
     fill_values = Arg(
-        [float], [0.0], "Fills what lies outside of the input, with policy 'constant': one value, or one per channel."
+        [float], [0.0], "Values outside the input, with the policy 'constant': one value, or one per channel."
     )
     out_of_bounds_policy = Arg(
         str,
         "error",
-        "Where the window reaches out of the input: 'error' refuses the sample, 'constant' ('pad', 'fill') fills with "
-        "`fill_values`, 'trim_to_shape' cuts the window; crop and slice also repeat the 'edge' (or 'clamp'), mirror "
-        "with the edge repeated ('reflect_1001', '1001', 'reflect') or not ('reflect_101', '101'), or 'wrap' around.",
+        "What happens if the window extends beyond the input: 'error' raises an error, 'constant' ('pad', 'fill') "
+        "fills with `fill_values`, 'trim_to_shape' cuts the window. crop and slice also accept 'edge' ('clamp'), "
+        "which repeats the border, mirroring with the edge repeated ('reflect_1001', '1001', 'reflect') or not "
+        "('reflect_101', '101'), and 'wrap'.",
     )
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input if not given.")
+    dtype = Arg(DALIDataType, None, "Type of the output. By default that of the input.")
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")
     image_type = Arg(DALIImageType, None, "No longer used.", hidden=True, deprecated="it has no effect")
 
@@ -180,18 +181,16 @@ class CropWindow(WindowedInput, abstract=True):
     crop = PerSample(
         [float],
         None,
-        "Size of the window: (height, width), or (depth, height, width). Zero or less keeps an axis whole. "
-        "In sequences without a depth, depth means frames.",
+        "Size of the window: (height, width), or (depth, height, width). 0 or less keeps the whole axis. In sequences "
+        "without a depth axis, depth means frames.",
     )
-    crop_d = PerSample(float, 0.0, "Depth of the window, for volumes; given together with `crop_h` and `crop_w`.")
-    crop_h = PerSample(float, 0.0, "Height of the window, in pixels; given together with `crop_w`, instead of `crop`.")
-    crop_w = PerSample(float, 0.0, "Width of the window, in pixels; given together with `crop_h`, instead of `crop`.")
-    crop_pos_x = PerSample(float, 0.5, "Place of the window between the left border (0.0) and the right one (1.0).")
-    crop_pos_y = PerSample(float, 0.5, "Place of the window between the upper border (0.0) and the lower one (1.0).")
-    crop_pos_z = PerSample(float, 0.5, "Place of the window between the front (0.0) and the back (1.0) of a volume.")
-    rounding = Arg(
-        str, "round", "How the first coordinate becomes an integer: 'round' (halves away from zero) or 'truncate'."
-    )
+    crop_d = PerSample(float, 0.0, "Depth of the window, for volumes. Requires `crop_h` and `crop_w`.")
+    crop_h = PerSample(float, 0.0, "Height of the window in pixels. Requires `crop_w`; not together with `crop`.")
+    crop_w = PerSample(float, 0.0, "Width of the window in pixels. Requires `crop_h`; not together with `crop`.")
+    crop_pos_x = PerSample(float, 0.5, "Horizontal position of the window, from 0.0 (left) to 1.0 (right).")
+    crop_pos_y = PerSample(float, 0.5, "Vertical position of the window, from 0.0 (top) to 1.0 (bottom).")
+    crop_pos_z = PerSample(float, 0.5, "Position of the window along the depth, from 0.0 (front) to 1.0 (back).")
+    rounding = Arg(str, "round", "Rounding of the first coordinate: 'round' (halves away from zero) or 'truncate'.")
 
     def setup(self) -> None:
         super().setup()

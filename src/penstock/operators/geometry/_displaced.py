@@ -81,8 +81,8 @@ class Masked(Displaced, abstract=True):
 
     layouts = ("HWC",)
     kind: int
-    mask = PerSample(int, 1, "Whether a sample is changed at all; 0 for no.")
-    fill_value = Arg(float, 0.0, "Stands outside of the image; converted to the type of the image.")
+    mask = PerSample(int, 1, "Whether to change the sample; 0 or 1.")
+    fill_value = Arg(float, 0.0, "Value outside the image, converted to the type of the image.")
     interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_NN, "INTERP_NN or INTERP_LINEAR.")
 
     def setup(self) -> None:

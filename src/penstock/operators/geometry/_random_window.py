@@ -17,11 +17,9 @@ class RandomWindow(Operator, abstract=True):
 
     random_area = Arg([float], [0.08, 1.0], "Range of the window's area, as a share of the image's.")
     random_aspect_ratio = Arg(
-        [float], [0.75, 4 / 3], "Range of the window's aspect ratio, width / height; chosen on a logarithmic scale."
+        [float], [0.75, 4 / 3], "Range of the window's aspect ratio, width / height; uniform on a logarithmic scale."
     )
-    num_attempts = Arg(
-        int, 10, "How often an area and an aspect ratio are drawn before the largest possible window is taken."
-    )
+    num_attempts = Arg(int, 10, "Number of windows drawn before the largest possible one is used.")
 
     def setup(self) -> None:
         super().setup()

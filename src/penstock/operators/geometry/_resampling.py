@@ -46,19 +46,20 @@ class Resampling(Operator, abstract=True):
     kernel = "resample/resample"
     windowed = "DHW"
     interp_type = PerSample(DALIInterpType, _LINEAR, "Filter for enlarging and for shrinking.")
-    min_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that shrink; `interp_type` if not given.")
-    mag_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that do not shrink; `interp_type` if not given.")
+    min_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that shrink. By default `interp_type`.")
+    mag_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that do not shrink. By default `interp_type`.")
     antialias = Arg(
-        bool, True, "Stretches the filter when shrinking, so that every input pixel counts; not for INTERP_NN."
+        bool, True, "Whether to stretch the filter when shrinking, so that every input pixel counts; not for INTERP_NN."
     )
     rule = Arg(
         str,
         "dali",
-        'Whose pixels uint8 images get: "dali", "pillow" (those of `Image.resize`; always antialiased) or "torch" '
-        '(those of `torch.nn.functional.interpolate`, thus of torchvision on tensors; INTERP_NN is its "nearest"); '
-        '"pillow-box" and "torch-nearest-exact" are their filters that have no `interp_type`, which then is not given. '
-        "By all but the first, a region of interest is resized as if it had been cropped before, sizes that are "
-        "rounded do not move it, INTERP_GAUSSIAN and volumes are refused, and the operator runs on the CPU.",
+        'The library whose results are reproduced for uint8 images: "dali", "pillow" (`Image.resize`; always '
+        'antialiased) or "torch" (`torch.nn.functional.interpolate`, as used by torchvision on tensors; INTERP_NN is '
+        'its "nearest"). "pillow-box" and "torch-nearest-exact" are filters of these libraries without an '
+        "`interp_type`, which then must not be given. With all rules but the first, a region of interest is resized "
+        "as if it had been cropped before, rounded sizes do not move it, INTERP_GAUSSIAN and volumes are not "
+        "supported, and the operator runs on the CPU.",
     )
     dtype = Arg(DALIDataType, None, "Type of the output: that of the input (the default) or FLOAT.")
     minibatch_size = Arg(int, 32, "Accepted for compatibility.", hidden=True)
@@ -86,7 +87,7 @@ class Resampling(Operator, abstract=True):
                 continue  # a constant, which is a DALIInterpType
             bad = (column < 0) | (column > _GAUSSIAN)
             SampleErrors.where(
-                bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is no interpolation type (0 to 5)"
+                bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is not an interpolation type (0 to 5)"
             )
 
     def setup(self) -> None:
@@ -98,10 +99,10 @@ class Resampling(Operator, abstract=True):
             return
         for name in ("interp_type", "min_filter", "mag_filter"):
             if rule in _FILTERS and name in self.given:
-                raise ValueError(f"rule={rule!r} is a filter, too: leave out {name}")
+                raise ValueError(f"rule={rule!r} also sets the filter: leave out {name}")
             if self.values[name] not in (None, *_BY_RULES):
                 raise ValueError(
-                    f"{name}={self.values[name]} is not there by rule={rule!r}; accepted: NN, LINEAR, "
+                    f"{name}={self.values[name]} is not supported by rule={rule!r}; accepted: NN, LINEAR, "
                     "TRIANGULAR, CUBIC, LANCZOS3"
                 )
 

@@ -19,42 +19,43 @@ class ResizeSize(Operator, abstract=True):
     """Arguments of the operators that resize.
 
     The size is given in exactly one of these ways: `resize_x`, `resize_y`, `resize_z`; `size`; `resize_shorter`;
-    `resize_longer`. An extent of 0 is absent and follows from the others by `mode`. A negative extent flips the axis.
+    `resize_longer`. An extent of 0 is absent and is computed from the others by `mode`. A negative extent flips the
+    axis.
     """
 
     size = PerSample(
         [float], None, "Size of the output, one number per spatial axis in the order of the layout, or one for all."
     )
-    resize_x = PerSample(float, 0.0, "Width of the output.")
-    resize_y = PerSample(float, 0.0, "Height of the output.")
-    resize_z = PerSample(float, 0.0, "Depth of the output.")
-    resize_shorter = PerSample(float, 0.0, "Length of the shorter side; the aspect ratio is kept.")
-    resize_longer = PerSample(float, 0.0, "Length of the longer side; the aspect ratio is kept.")
+    resize_x = PerSample(float, 0.0, "Width of the output in pixels. 0: not given; negative: flipped.")
+    resize_y = PerSample(float, 0.0, "Height of the output in pixels. 0: not given; negative: flipped.")
+    resize_z = PerSample(float, 0.0, "Depth of the output in voxels. 0: not given; negative: flipped.")
+    resize_shorter = PerSample(float, 0.0, "Length of the shorter side in pixels; the aspect ratio is kept.")
+    resize_longer = PerSample(float, 0.0, "Length of the longer side in pixels; the aspect ratio is kept.")
     mode = Arg(
         str,
         "default",
-        'What becomes of extents: "default" (absent ones are scaled by the geometric mean of the scales of the '
-        'others), "stretch" (absent ones stay), "not_larger" and "not_smaller" (the aspect ratio is kept, no extent '
-        "exceeds or falls below the given ones).",
+        'How extents are computed: "default" (absent ones are scaled by the geometric mean of the scales of the '
+        'others), "stretch" (absent ones are kept), "not_larger" and "not_smaller" (the aspect ratio is kept; '
+        "extents are at most, or at least, the given ones).",
     )
     max_size = Arg(
         [float],
         None,
-        "Limit of the output's extents, one number or one per axis; the aspect ratio is kept where the mode keeps it.",
+        "Maximum of the output's extents, one number or one per axis; the aspect ratio is kept if the mode keeps it.",
     )
     roi_start = PerSample(
         [float],
         None,
-        "Start of the region of interest, per axis in the order of the layout; given together with `roi_end`.",
+        "Start of the region of interest, per axis in the order of the layout. Requires `roi_end`.",
     )
     roi_end = PerSample(
-        [float], None, "End of the region of interest; where it is smaller than the start, the axis is flipped."
+        [float], None, "End of the region of interest. If it is smaller than the start, the axis is flipped."
     )
-    roi_relative = Arg(bool, False, "Whether the region is given in units of the input's extents.")
+    roi_relative = Arg(bool, False, "Whether the region is in multiples of the input's extents or in pixels.")
     subpixel_scale = Arg(
         bool,
         True,
-        "Whether the region of interest is adjusted when the size is rounded, so that the scale stays exact.",
+        "Whether to adjust the region of interest when the size is rounded, so that the scale is exact.",
     )
 
     def setup(self) -> None:

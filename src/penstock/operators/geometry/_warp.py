@@ -27,18 +27,18 @@ class Warp(Operator, abstract=True):
     windowed = "DHW"
 
     size = PerSample(
-        [float], [], "Size of the output: (height, width), or (depth, height, width) of volumes; rounded to integers."
+        [float], [], "Size of the output in pixels: (height, width) or (depth, height, width); rounded to integers."
     )
     interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_LINEAR, "INTERP_LINEAR or INTERP_NN.")
     fill_value = Arg(
         float,
         None,
-        "Stands outside of the input, for INTERP_LINEAR rounded to its type; if not given, the border is repeated.",
+        "Value outside the input, rounded to its type for INTERP_LINEAR. By default the border is repeated.",
     )
     dtype = Arg(
         DALIDataType,
         None,
-        "Type of the output: that of the input (if not given) or FLOAT; of FLOAT also UINT8, INT16, INT32.",
+        "Type of the output: FLOAT, or by default that of the input; for FLOAT inputs also UINT8, INT16, INT32.",
     )
     output_dtype = Arg(DALIDataType, None, "A former name of `dtype`.", deprecated="use `dtype`")
 

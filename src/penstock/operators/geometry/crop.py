@@ -7,10 +7,10 @@ from ._crop_window import CropWindow, WindowCopy
 
 
 class Crop(WindowCopy, CropWindow):
-    """Cuts a window out of images, volumes or sequences. Behind a decoder, only the window is decoded.
+    """Crops a window from images, volumes or sequences. After a decoder, only the window is decoded.
 
-    Along an axis of size n a window of size c at position p begins at `round(p * (n - c))`; sizes are cut to integers.
-    Converts to FLOAT, FLOAT16 or UINT8 without rounding (fractions are cut, values clamped).
+    Along an axis of size n, a window of size c at position p begins at `round(p * (n - c))`; sizes are truncated to
+    integers. Values are converted to FLOAT, FLOAT16 or UINT8 without rounding (truncated and clamped).
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -23,11 +23,11 @@ _INPUTS = frozenset(map(np.dtype, _INPUT_NAMES))
 
 
 class CropMirrorNormalize(CropWindow):
-    """Crops, mirrors and normalises: `out = scale * (in - mean) / std + shift`, with axes ordered by `output_layout`.
+    """Crops, flips and normalises: `out = scale * (in - mean) / std + shift`, with axes ordered by `output_layout`.
 
     Computed in float32 as `(in - m) * (scale / std)` with `m = mean - shift * std / scale`; integers are rounded
-    (halves away from zero) and clamped. What is filled (outside of the input, padded channels) is not normalised.
-    Inputs: uint8, uint16, int16, int32, float16, float32. The sizes of the window are cut to integers.
+    (halves away from zero) and clamped. Filled values (outside the input, padded channels) are not normalised. Input:
+    uint8, uint16, int16, int32, float16 or float32. The sizes of the window are truncated to integers.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -46,14 +46,14 @@ class CropMirrorNormalize(CropWindow):
     policies = ("error", "constant", "pad", "trim_to_shape")
 
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT, FLOAT16, UINT8 or INT8.")
-    mean = PerSample([float], [0.0], "Subtracted: one value, or one per channel.")
-    std = PerSample([float], [1.0], "Divides: one value, or one per channel.")
-    scale = Arg(float, 1.0, "Multiplies the normalised values; for integer outputs.")
-    shift = Arg(float, 0.0, "Added last; for unsigned outputs.")
-    mirror = PerSample(int, 0, "If not zero, the window is mirrored left to right.")
-    output_layout = Arg(Layout, Layout("CHW"), "Order of the axes of the output; the input's if empty.")
+    mean = PerSample([float], [0.0], "Mean that is subtracted: one value, or one per channel.")
+    std = PerSample([float], [1.0], "Standard deviation to divide by: one value, or one per channel.")
+    scale = Arg(float, 1.0, "Factor of the normalised values, for integer outputs.")
+    shift = Arg(float, 0.0, "Value added last, for unsigned outputs.")
+    mirror = PerSample(int, 0, "If not 0, flips the window horizontally.")
+    output_layout = Arg(Layout, Layout("CHW"), "Order of the output's axes. Empty: that of the input.")
     pad_output = Arg(
-        bool, False, "Adds channels up to a power of 2; a single value in `fill_values` fills them, else 0."
+        bool, False, "Pads channels to a power of 2, with 0 or the value of `fill_values` if it is a single one."
     )
     image_type = Arg(DALIImageType, None, "No longer used.", hidden=True, deprecated="it has no effect")
 

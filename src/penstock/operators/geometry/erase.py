@@ -16,13 +16,13 @@ _NAN = float("nan")
 
 
 class Erase(Pointwise):
-    """Fills one or more regions of each sample.
+    """Fills one or more regions of each sample with a value.
 
-    `anchor` says where regions begin and `shape` how large they are, along each of `axes` or `axis_names`: as many
-    values as there are axes for a region, and so on for further ones. Samples may have different numbers of regions.
-    A region covers the axes that are not named as a whole, channels and frames for example, and may reach out of the
-    sample. Its borders are computed as real numbers and cut to integers. Without `anchor` regions begin at 0, without
-    both the output is the input. Takes integers, float16 and float32.
+    `anchor` is where regions begin and `shape` their size, along each of `axes` or `axis_names`: one value per axis for
+    the first region, then for the next one, and so on. Samples may have different numbers of regions. A region covers
+    all other axes completely, for example channels and frames, and may extend beyond the sample. Its borders are
+    computed as real numbers and truncated to integers. Without `anchor`, regions begin at 0; without both, the output
+    is the input. Input: integers, float16 or float32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -36,17 +36,15 @@ class Erase(Pointwise):
 
     kernel = "geometry/erase"
     by_frame = False
-    anchor = PerSample([float], [], "Where each region begins, for each axis.", ragged=True)
-    shape = PerSample([float], [], "Size of each region, for each axis.", ragged=True)
-    axes = Arg([int], [1, 0], "The axes that `anchor` and `shape` speak of; negative ones count from the last.")
-    axis_names = Arg(str, "HW", "The same axes by name; they hold if both are given.")
-    fill_value = PerSample(
-        [float], [0.0], "One value, or one for each channel; without its fraction in integers, clamped."
-    )
+    anchor = PerSample([float], [], "Beginning of each region, along each axis.", ragged=True)
+    shape = PerSample([float], [], "Size of each region, along each axis.", ragged=True)
+    axes = Arg([int], [1, 0], "Axes of `anchor` and `shape`. Negative values count from the last.")
+    axis_names = Arg(str, "HW", "Names of these axes. Takes precedence over `axes`.")
+    fill_value = PerSample([float], [0.0], "One value, or one per channel; truncated and clamped for integer types.")
     normalized = Arg(bool, False, "Whether `anchor` and `shape` are relative: 1.0 is the extent of the sample.")
     normalized_anchor = Arg(bool, False, "Whether `anchor` is relative.")
     normalized_shape = Arg(bool, False, "Whether `shape` is relative.")
-    centered_anchor = Arg(bool, False, "Whether `anchor` is the middle of each region.")
+    centered_anchor = Arg(bool, False, "Whether `anchor` is the centre of each region.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         if x.dtype.kind not in "iuf" or x.dtype.itemsize == 8 and x.dtype.kind == "f":
@@ -71,7 +69,7 @@ class Erase(Pointwise):
         counts = [(~np.isnan(c)).sum(axis=(1, 2)) for c in (anchor, shape)]
         SampleErrors.where(
             counts[0] != counts[1],
-            lambda i: f"`anchor` and `shape` need as many values as each other; got {counts[0][i]} and {counts[1][i]}",
+            lambda i: f"`anchor` and `shape` need the same number of values; got {counts[0][i]} and {counts[1][i]}",
         )
         regions = min(anchor.shape[1], shape.shape[1])  # the rest of the longer is not there
         anchor, shape = anchor[:, :regions], shape[:, :regions]

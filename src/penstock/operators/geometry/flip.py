@@ -12,9 +12,9 @@ _BOOL, _INT64 = np.dtype("?"), np.dtype("i8")
 
 
 class Flip(Operator):
-    """Mirrors images left to right (`horizontal`) or upside down (`vertical`), volumes front to back (`depthwise`).
+    """Flips images left to right (`horizontal`) or upside down (`vertical`), volumes front to back (`depthwise`).
 
-    Takes any type.
+    Accepts any type.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -29,9 +29,9 @@ class Flip(Operator):
     kernel = "geometry/flip"
     is_light = True
     windowed = "DHWC"
-    horizontal = PerSample(int, 1, "If not zero, left and right change places.")
-    vertical = PerSample(int, 0, "If not zero, top and bottom change places.")
-    depthwise = PerSample(int, 0, "If not zero, the front and the back of volumes change places.")
+    horizontal = PerSample(int, 1, "If not 0, flips left and right.")
+    vertical = PerSample(int, 0, "If not 0, flips top and bottom.")
+    depthwise = PerSample(int, 0, "If not 0, flips the front and the back of volumes.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         a.flip, _ = a.native.allocate((x.n, x.ndim), _BOOL)

@@ -10,11 +10,11 @@ from ._displaced import JITTER, Masked
 
 
 class Jitter(Seeded, Masked):
-    """Takes every pixel from a random place nearby: `out(x, y) = in(x + i, y + j)`.
+    """Replaces each pixel by a random pixel nearby: `out(x, y) = in(x + i, y + j)`.
 
-    i and j are integers, each from `-(nDegree // 2)` to `nDegree // 2` with equal chance, drawn for every pixel. Layout
-    HWC with any number of channels; uint8, uint16, int16 or float32. The output has the input's shape and type. CPU
-    and GPU draw the same numbers.
+    i and j are integers, uniform in [`-(nDegree // 2)`, `nDegree // 2`] and drawn for every pixel. Input: HWC with any
+    number of channels; uint8, uint16, int16 or float32. The output has the same shape and type. The CPU and the GPU
+    draw the same numbers.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -27,7 +27,7 @@ class Jitter(Seeded, Masked):
     """
 
     kind = JITTER
-    nDegree = Arg(int, 2, "Twice the distance in pixels that a pixel may come from, along each axis.")
+    nDegree = Arg(int, 2, "Twice the maximum displacement along each axis, in pixels; 0 to 32767.")
 
     def setup(self) -> None:
         super().setup()

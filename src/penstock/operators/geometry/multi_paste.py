@@ -20,17 +20,17 @@ _TYPES = ("uint8", "int16", "int32", "float32")
 
 
 class MultiPaste(Operator):
-    """Puts regions of several images together on a black canvas, as for mosaics; later ones cover earlier ones.
+    """Pastes regions of several images onto a black canvas, for example for mosaics. Later regions cover earlier ones.
 
-    Either there are several inputs, and sample i of the output is made of sample i of each of them, or there is one,
-    and `in_ids` says which of its samples each sample of the output is made of. All further arguments have two numbers,
-    y and x (height and width), for each region, so that their samples have the shape (regions, 2). Relative ones count
-    in sizes of the image or of the canvas; positions are rounded down, sizes up.
+    There are either several inputs, and sample i of the output is made from sample i of each of them; or there is one
+    input, and `in_ids` gives the samples that each sample of the output is made from. All other arguments have two
+    numbers, y and x (height and width), for each region, so their samples have the shape (regions, 2). Relative values
+    are shares of the size of the image or the canvas; positions are rounded down, sizes up.
 
-    Takes images (HWC), or sequences of them with as many frames in each input (with `in_ids`: in each sequence that is
-    put together; frame by frame, where DALI fails), of type uint8, int16, int32 or float32 and with the same number of
-    channels. Regions must lie inside of their image and of the canvas. Without
-    `output_size` the canvas has the size of the images.
+    Input: images (HWC), or sequences with the same number of frames in each input (with `in_ids`: in all sequences that
+    are combined; each frame is processed, where DALI fails), of type uint8, int16, int32 or float32 and with the same
+    number of channels. Regions must lie inside their image and inside the canvas. By default the canvas has the size of
+    the images.
 
     >>> from penstock import fn, pipeline_def
     >>> import numpy as np
@@ -50,17 +50,17 @@ class MultiPaste(Operator):
     mixes_samples = True
     by_address = True
     kernel = "geometry/multi_paste"
-    in_ids = PerSample([int], None, "Indices of the samples that regions are taken from.", ragged=True)
-    output_size = PerSample([int], None, "Height and width of the canvas.")
-    in_anchors = PerFrame(int, None, "Where regions begin in their images, in pixels.", ragged=True)
+    in_ids = PerSample([int], None, "Indices of the samples from which regions are taken.", ragged=True)
+    output_size = PerSample([int], None, "Height and width of the canvas, in pixels.")
+    in_anchors = PerFrame(int, None, "Beginning of the regions in their images, in pixels.", ragged=True)
     in_anchors_rel = PerFrame(
-        float, None, "Where regions begin in their images, as a share of their size.", ragged=True
+        float, None, "Beginning of the regions in their images, as a share of the image's size.", ragged=True
     )
-    shapes = PerFrame(int, None, "Sizes of the regions in pixels; by default all from the anchor on.", ragged=True)
-    shapes_rel = PerFrame(float, None, "Sizes of the regions, as a share of their image's size.", ragged=True)
-    out_anchors = PerFrame(int, None, "Where regions are put on the canvas, in pixels; 0 by default.", ragged=True)
-    out_anchors_rel = PerFrame(float, None, "Where regions are put, as a share of the canvas's size.", ragged=True)
-    dtype = Arg(DALIDataType, None, "Type of the output; that of the input by default. Rounded and clamped.")
+    shapes = PerFrame(int, None, "Sizes of the regions in pixels. By default from the anchor to the end.", ragged=True)
+    shapes_rel = PerFrame(float, None, "Sizes of the regions, as a share of the image's size.", ragged=True)
+    out_anchors = PerFrame(int, None, "Positions of the regions on the canvas, in pixels. By default 0.", ragged=True)
+    out_anchors_rel = PerFrame(float, None, "Positions of the regions, as a share of the canvas's size.", ragged=True)
+    dtype = Arg(DALIDataType, None, "Type of the output; values are rounded and clamped. By default the input's type.")
 
     def source_names(
         self, names: list[Sequence[str] | None], argument: Callable[[str], list[np.ndarray] | None]

@@ -14,10 +14,10 @@ from ...core.op import Arg, Arguments, Operator, PerSample
 
 
 class Paste(Operator):
-    """Puts an image on a larger canvas of a constant colour.
+    """Pastes an image onto a larger canvas of a constant colour.
 
-    The canvas is `ratio` times as high and wide as the image, or `min_canvas_size` where that is more (both cut to
-    integers); `paste_x` and `paste_y` say where the image lies on it. The input is an image (HWC) of type uint8.
+    The height and width of the canvas are `ratio` times those of the image, but at least `min_canvas_size`, truncated
+    to integers. `paste_x` and `paste_y` set the position of the image. Input: an image (HWC) of type uint8.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -32,11 +32,11 @@ class Paste(Operator):
     layouts = ("HWC",)
     kernel = "geometry/window"
     windowed = "HW"
-    ratio = PerSample(float, doc="Extent of the canvas by that of the image; at least 1.")
+    ratio = PerSample(float, doc="Size of the canvas divided by the size of the image; at least 1.")
     fill_value = Arg([int], doc="Colour of the canvas: one value, or one for each channel; clamped to [0, 255].")
-    paste_x = PerSample(float, 0.5, "Where the image lies on the canvas: 0.0 is at its left, 1.0 at its right border.")
-    paste_y = PerSample(float, 0.5, "Where the image lies on the canvas: 0.0 is at its upper, 1.0 at its lower border.")
-    min_canvas_size = PerSample(float, 0.0, "Least height and width of the canvas.")
+    paste_x = PerSample(float, 0.5, "Horizontal position of the image on the canvas, from 0.0 (left) to 1.0 (right).")
+    paste_y = PerSample(float, 0.5, "Vertical position of the image on the canvas, from 0.0 (top) to 1.0 (bottom).")
+    min_canvas_size = PerSample(float, 0.0, "Minimum height and width of the canvas, in pixels.")
     n_channels = Arg(int, 3, "Number of channels, which is found in the data.", hidden=True)
 
     def setup(self) -> None:

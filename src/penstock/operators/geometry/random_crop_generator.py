@@ -16,10 +16,10 @@ _INT32 = np.dtype("i4")
 
 
 class RandomCropGenerator(Seeded, RandomWindow):
-    """Draws a crop window of random area and aspect ratio for an image of a given shape, as `random_resized_crop` does.
+    """Generates a random crop window for an image of a given shape, as in `random_resized_crop`.
 
-    The input is a vector of integers that begins with height and width, for example what `peek_image_shape` gives. The
-    outputs are the window's anchor (y, x) and shape (height, width), int32, for `slice` or `decoders.image_slice`.
+    Input: a vector of integers that begins with height and width, for example the output of `peek_image_shape`.
+    Outputs: the window's anchor (y, x) and shape (height, width), int32, for `slice` or `decoders.image_slice`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1, seed=1)

@@ -16,9 +16,9 @@ _FLOAT64, _INT64 = np.dtype("f8"), np.dtype("i8")
 class RandomResizedCrop(Seeded, RandomWindow, Resampling):
     """Crops a random part of an image (HWC, CHW) and resizes it to `size`.
 
-    The part's area is a random share of the image's and its aspect ratio is random (Szegedy et al., Going Deeper with
-    Convolutions, 2015, the augmentation of ImageNet training). All frames of a sequence get the same part. Filters look
-    beyond the part's border, into the image. Types as in `resize`.
+    The area of the part, as a share of the image's, and its aspect ratio are random (Szegedy et al., Going Deeper with
+    Convolutions, 2015, the augmentation of ImageNet training). All frames of a sequence get the same part. Filters use
+    pixels of the image beyond the part's border. Accepts the types of `resize`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -23,18 +23,18 @@ _ACCEPTED = (
 
 
 class Remap(Operator):
-    """Takes each pixel from where two maps say: `out(x, y) = in(map_x(x, y), map_y(x, y))`.
+    """Samples an image at the coordinates given by two maps: `out(x, y) = in(map_x(x, y), map_y(x, y))`.
 
-    The inputs are images (HWC, or sequences FHWC) of uint8, uint16, int16 or float32, and two maps of float32, in
-    pixels: the columns and the rows. Maps are HW, or HWC with one channel, and for sequences one (HW) for all frames or
-    one each (FHW). The output has the height and width of the maps and the channels and type of the image; DALI asks
-    for maps of the image's size. Sums are computed in float32 and rounded, halves away from zero.
+    Inputs: images (HWC, or sequences FHWC) of uint8, uint16, int16 or float32, and two float32 maps of columns and
+    rows, in pixels. Maps are HW, or HWC with one channel; for sequences one (HW) for all frames or one for each (FHW).
+    The output has the height and width of the maps and the channels and type of the image; DALI requires maps of the
+    image's size. Sums are computed in float32 and rounded, halves away from zero.
 
-    With (0, 0) at the centre of the first pixel, an image of `n` columns reaches from -0.5 to below `n`: what lies
-    there but beside the centres is as if at the nearest of them, and interpolation repeats the border; rows alike.
-    Elsewhere, also where a map says infinity or NaN, the output is 0: DALI leaves what its memory held before.
-    INTERP_CUBIC takes the cubic through four neighbours along each axis (Lagrange), as DALI does, which behind the last
-    centre goes on to pixels like the last; INTERP_LANCZOS3 is refused by DALI when it runs.
+    With (0, 0) at the centre of the first pixel, an image of `n` columns covers [-0.5, `n`): coordinates in this range
+    beyond the outermost centres are clamped to them, and interpolation repeats the border. The same holds for rows.
+    Outside this range, and where a map is infinite or NaN, the output is 0; DALI leaves the memory uninitialised.
+    INTERP_CUBIC is the Lagrange cubic through four neighbours along each axis, as in DALI, which continues behind the
+    last centre as if pixels like the last one followed. INTERP_LANCZOS3 raises an error in DALI when it runs.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -59,7 +59,7 @@ class Remap(Operator):
         "INTERP_NN, INTERP_LINEAR, INTERP_CUBIC (of Lagrange) or INTERP_LANCZOS3.",
     )
     pixel_origin = Arg(
-        str, "corner", 'Where (0, 0) is: at the "corner" of the first pixel, or at its "center", as in OpenCV.'
+        str, "corner", 'Position of (0, 0): the "corner" of the first pixel, or its "center", as in OpenCV.'
     )
 
     def setup(self) -> None:

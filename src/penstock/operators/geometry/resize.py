@@ -16,12 +16,11 @@ from ._resize_size import ResizeSize
 class Resize(ResizeSize, Resampling):
     """Resizes images (HWC, CHW), volumes (DHWC, CDHW) and sequences of them, separably along each spatial axis.
 
-    The size comes from `size`, from `resize_x`, `resize_y`, `resize_z`, or from `resize_shorter` or `resize_longer`,
-    and is rounded to whole pixels, at least one. Elements are uint8, uint16, int16 or float; integers are rounded,
-    halves away from zero, and saturated. uint8 is computed in fixed point and may differ by one step from the exact
-    result.
+    The size is given by `size`, by `resize_x`, `resize_y`, `resize_z`, or by `resize_shorter` or `resize_longer`, and
+    is rounded to whole pixels, at least one. Input: uint8, uint16, int16 or float; integers are rounded, halves away
+    from zero, and saturated. uint8 is computed in fixed point and may differ by one from the exact result.
 
-    With `save_attrs` there is a second output per sample: the input's extents (k,) int32 along the spatial axes.
+    With `save_attrs`, a second output has the extents (k,) of each input along the spatial axes, int32.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -34,7 +33,7 @@ class Resize(ResizeSize, Resampling):
     """
 
     layouts = IMAGES + VOLUMES
-    save_attrs = Arg(bool, False, "Adds an output with the extents of the input.")
+    save_attrs = Arg(bool, False, "Whether to also return the extents of the input.")
     image_type = Arg(object, None, "Accepted for compatibility.", hidden=True, deprecated="no longer used")
 
     def setup(self) -> None:

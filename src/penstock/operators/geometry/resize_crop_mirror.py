@@ -13,11 +13,11 @@ from ._resize_size import ResizeSize
 
 
 class ResizeCropMirror(ResizeSize, Resampling):
-    """Resizes like `resize`, cuts a window out of the result and mirrors that; nothing outside of it is computed.
+    """Resizes as `resize` does, crops a window from the result and flips it. Only the window is computed.
 
-    The window is `crop` or `crop_w`, `crop_h`, `crop_d` large, fractions dropped; zero or less keeps the extent. Its
-    position along an axis is `crop_pos * (extent - size of the window)`. A window larger than the image repeats the
-    image's border. HWC, CHW, volumes DHWC, CDHW and sequences of them; types as in `resize`.
+    The size of the window is `crop` or `crop_w`, `crop_h`, `crop_d`, truncated to integers; 0 or less keeps the extent.
+    Its position along an axis is `crop_pos * (extent - size of the window)`. If the window is larger than the image,
+    the border is repeated. Input: HWC, CHW, volumes DHWC, CDHW and sequences of them, of the types of `resize`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -35,15 +35,15 @@ class ResizeCropMirror(ResizeSize, Resampling):
     crop = PerSample(
         [float], None, "Size of the window, in the order of the layout: (height, width) or (depth, height, width)."
     )
-    crop_d = PerSample(float, 0.0, "Depth of the window; instead of `crop`.")
-    crop_h = PerSample(float, 0.0, "Height of the window; instead of `crop`, together with `crop_w`.")
-    crop_w = PerSample(float, 0.0, "Width of the window; instead of `crop`, together with `crop_h`.")
+    crop_d = PerSample(float, 0.0, "Depth of the window in voxels, instead of `crop`.")
+    crop_h = PerSample(float, 0.0, "Height of the window in pixels, instead of `crop`. Requires `crop_w`.")
+    crop_w = PerSample(float, 0.0, "Width of the window in pixels, instead of `crop`. Requires `crop_h`.")
     crop_pos_x = PerSample(float, 0.5, "Horizontal position of the window: 0 at the left border, 1 at the right.")
     crop_pos_y = PerSample(float, 0.5, "Vertical position of the window: 0 at the top, 1 at the bottom.")
     crop_pos_z = PerSample(float, 0.5, "Position of the window along the depth: 0 at the front, 1 at the back.")
-    mirror = PerSample(int, 0, "Which axes are mirrored, added up: 1 the width, 2 the height, 4 the depth.")
+    mirror = PerSample(int, 0, "Sum of the axes to flip: 1 the width, 2 the height, 4 the depth.")
     rounding = Arg(
-        str, "round", 'How the position becomes whole: "round" to the nearest, halves away from zero, or "truncate".'
+        str, "round", 'Rounding of the position: "round" (to the nearest, halves away from zero) or "truncate".'
     )
 
     def setup(self) -> None:

@@ -16,11 +16,11 @@ _INT64 = np.dtype("i8")
 
 
 class ROIRandomCrop(Seeded):
-    """Draws the place of a crop window so that it covers a region of interest, or lies in it if it is smaller.
+    """Selects a random position of a crop window so that it covers a region of interest, or lies inside a larger one.
 
-    Along each axis all places that do are equally likely. If the sample's shape is known, by an input (only its shape
-    is looked at) or by `in_shape`, the window also stays inside the sample. The output is where the window begins,
-    int64, one value for each axis.
+    Along each axis, all such positions are equally likely. If the sample's shape is known, from an input (of which only
+    the shape is used) or from `in_shape`, the window also lies inside the sample. The output is the beginning of the
+    window, int64, one value per axis.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1, seed=1)
@@ -34,11 +34,11 @@ class ROIRandomCrop(Seeded):
     devices = ("cpu",)
     by_frame = False
     is_prompt = True
-    crop_shape = PerSample([int], doc="Shape of the window.")
-    roi_start = PerSample([int], doc="Where the region of interest begins.")
-    roi_end = PerSample([int], None, "Where the region of interest ends; not part of it.")
-    roi_shape = PerSample([int], None, "Shape of the region of interest; instead of `roi_end`.")
-    in_shape = PerSample([int], None, "Shape of the sample that is to be cropped; instead of an input.")
+    crop_shape = PerSample([int], doc="Shape of the window, in elements.")
+    roi_start = PerSample([int], doc="Beginning of the region of interest, in elements.")
+    roi_end = PerSample([int], None, "End of the region of interest, exclusive.")
+    roi_shape = PerSample([int], None, "Shape of the region of interest, instead of `roi_end`.")
+    in_shape = PerSample([int], None, "Shape of the sample that is to be cropped, instead of an input.")
 
     def setup(self) -> None:
         given = self.given

@@ -13,13 +13,14 @@ _SLACK = 1e-2  # of a pixel: what rounding alone makes larger does not enlarge t
 
 
 class Rotate(Warp):
-    """Rotates around the centre. Layouts HWC, DHWC and sequences of them; uint8, int16, int32, float32.
+    """Rotates images or volumes around their centre.
 
-    Unless `size` or `keep_size` says otherwise, the output is the smallest that holds the rotated input: extents
-    `ceil(|R| @ extents)`, plus one where an extent and that of the input's axis that contributes most are not both even
-    or both odd, so that the centres stay aligned. The frames of a sequence get the largest size any of them needs.
-    On the CPU coordinates are summed in float32 in DALI's order, so that ties of INTERP_NN fall as there; on the GPU
-    each is computed by itself, as DALI does there, and may be off by 2e-4 of a pixel from the CPU's.
+    Layouts HWC, DHWC and sequences of them; uint8, int16, int32, float32. Unless `size` or `keep_size` is given, the
+    output is the smallest that contains the rotated input: its extents are `ceil(|R| @ extents)`, plus one if such an
+    extent and that of the input axis which contributes most to it are not both even or both odd, so that the centres
+    stay aligned. All frames of a sequence get the largest size that one of them needs. On the CPU, coordinates are
+    summed in float32 in DALI's order, so that ties of INTERP_NN are resolved as in DALI. On the GPU, each is computed
+    separately, as in DALI, and may differ by 2e-4 of a pixel from the CPU's.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -30,9 +31,9 @@ class Rotate(Warp):
     [[2, 5], [1, 4], [0, 3]]
     """
 
-    angle = PerFrame(float, doc="Degrees; counter-clockwise as seen on an image, positive around `axis` in a volume.")
-    axis = PerFrame([float], None, "Axis (x, y, z) that a volume is rotated around, of any length but zero.")
-    keep_size = Arg(bool, False, "Whether the output is as large as the input.")
+    angle = PerFrame(float, doc="Angle in degrees; counter-clockwise for images, positive around `axis` for volumes.")
+    axis = PerFrame([float], None, "Axis (x, y, z) of the rotation of a volume, of any length but zero.")
+    keep_size = Arg(bool, False, "Whether the output has the size of the input.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         dims = spatial(x)

@@ -15,14 +15,14 @@ _STARTS, _ENDS = ("start", "rel_start"), ("end", "rel_end", "shape", "rel_shape"
 
 
 class Slice(WindowCopy):
-    """Cuts a window out of each sample. Behind a decoder, only the window is decoded.
+    """Extracts a window from each sample. After a decoder, only the window is decoded.
 
-    The window is given by `start` or `rel_start` (0 by default) and one of `end`, `rel_end`, `shape`, `rel_shape`
-    (by default it reaches to the end), one value for each of `axes` or `axis_names`. Relative values count in sizes of
-    the input. Or by two more inputs, anchor and shape: integers are absolute; floats are relative, unless
-    `normalized_anchor` or `normalized_shape` is False. Start and end are computed as real numbers, then rounded (halves
-    away from zero).
-    Converts to FLOAT, FLOAT16 or UINT8 without rounding (fractions are cut, values clamped).
+    The window is given by `start` or `rel_start` (by default 0) and one of `end`, `rel_end`, `shape`, `rel_shape` (by
+    default the end of the input), with one value for each of `axes` or `axis_names`. Relative values are multiples of
+    the input's extents. Alternatively, it is given by two more inputs, anchor and shape: integers are absolute; floats
+    are relative, unless `normalized_anchor` or `normalized_shape` is False. Start and end are computed as real numbers,
+    then rounded (halves away from zero). Values are converted to FLOAT, FLOAT16 or UINT8 without rounding (truncated
+    and clamped).
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -37,19 +37,19 @@ class Slice(WindowCopy):
     inputs = (1, 3)
     peeks = (1, 2)
 
-    start = PerSample([int], None, "Where the window begins.", ragged=True)
-    rel_start = PerSample([float], None, "Where the window begins, 1.0 being the end of the input.", ragged=True)
-    end = PerSample([int], None, "Where the window ends; not part of it.", ragged=True)
-    rel_end = PerSample([float], None, "Where the window ends, 1.0 being the end of the input.", ragged=True)
-    shape = PerSample([int], None, "Shape of the window.", ragged=True)
-    rel_shape = PerSample([float], None, "Shape of the window, 1.0 being that of the input.", ragged=True)
+    start = PerSample([int], None, "Start of the window, in elements.", ragged=True)
+    rel_start = PerSample([float], None, "Start of the window; 1.0 is the end of the input.", ragged=True)
+    end = PerSample([int], None, "End of the window in elements, exclusive.", ragged=True)
+    rel_end = PerSample([float], None, "End of the window; 1.0 is the end of the input.", ragged=True)
+    shape = PerSample([int], None, "Shape of the window, in elements.", ragged=True)
+    rel_shape = PerSample([float], None, "Shape of the window; 1.0 is that of the input.", ragged=True)
     axes = PerSample(
         [int],
         [1, 0],
-        "The axes that are cut, in the order of the values; negative ones count from the last.",
+        "Axes of the window, in the order of the values. Negative values count from the last.",
         ragged=True,
     )
-    axis_names = Arg(Layout, Layout("WH"), "The axes that are cut, by name; instead of `axes`.")
+    axis_names = Arg(Layout, Layout("WH"), "Names of the axes of the window, instead of `axes`.")
     normalized_anchor = Arg(bool, True, "Whether a second input of floats is relative.")
     normalized_shape = Arg(bool, True, "Whether a third input of floats is relative.")
 

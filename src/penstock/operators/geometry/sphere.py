@@ -5,11 +5,11 @@ from ._displaced import SPHERE, Masked
 
 
 class Sphere(Masked):
-    """Bulges images, as if they were seen on a sphere: `out(c + d) = in(c + d * |d| / r)`.
+    """Warps images as if they were seen on a sphere: `out(c + d) = in(c + d * |d| / r)`.
 
-    c is the centre of the image, d the way from there to the centre of a pixel and r half of the longer side in
-    whole pixels, at least one. Layout
-    HWC with any number of channels; uint8, uint16, int16 or float32. The output has the input's shape and type.
+    c is the centre of the image, d the vector from there to the centre of a pixel, and r half of the longer side in
+    whole pixels, at least one. Input: HWC with any number of channels; uint8, uint16, int16 or float32. The output has
+    the same shape and type.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np

@@ -26,8 +26,8 @@ _LARGEST, _FARTHEST = 1 << 30, 1 << 24  # elements along an axis; from the origi
 class TensorResize(Resampling):
     """Resizes tensors along any `axes`, separably, to `sizes` or by `scales`.
 
-    From the first axis that changes to the last there may be at most three, of which those that do not change are
-    copied; any number of axes may lie before and behind them. Types and filters as in `resize`.
+    The range from the first to the last axis that changes may have at most three axes; those in it that do not change
+    are copied. Any number of axes may precede and follow it. Types and filters are those of `resize`.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -43,26 +43,26 @@ class TensorResize(Resampling):
     experimental = True
     by_frame = False
     windowed = ""
-    sizes = PerSample([float], None, "Extents of the output, one per axis or one for all; 0 is absent, negative flips.")
-    scales = PerSample(
-        [float], None, "Factors of the input's extents, one per axis or one for all; instead of `sizes`."
+    sizes = PerSample(
+        [float], None, "Extents of the output, one per axis or one for all. 0: absent; negative: flipped."
     )
-    axes = Arg([int], None, "The axes that the other arguments are about, negative ones from the back; all by default.")
-    axis_names = Arg(Layout, None, "The same axes by name; instead of `axes`.")
+    scales = PerSample(
+        [float], None, "Factors of the input's extents, one per axis or one for all, instead of `sizes`."
+    )
+    axes = Arg([int], None, "Axes to resize. Negative values count from the last. By default all.")
+    axis_names = Arg(Layout, None, "Names of the axes to resize, instead of `axes`.")
     alignment = PerSample(
-        [float], [0.5], "Which point of the region keeps its place when a size is rounded: 0 the start, 1 the end."
+        [float], [0.5], "Point of the region that is kept in place when a size is rounded: 0 the start, 1 the end."
     )
     mode = Arg(
-        str, "default", 'What becomes of extents, as in `resize`: "default", "stretch", "not_larger" or "not_smaller".'
+        str, "default", 'How extents are computed, as in `resize`: "default", "stretch", "not_larger" or "not_smaller".'
     )
-    size_rounding = Arg(str, "round", 'How sizes from `scales` become whole: "round", "truncate" or "ceil".')
-    max_size = Arg([float], None, "Limit of the output's extents, one number or one per axis.")
-    roi_start = PerSample([float], None, "Start of the region of interest, per axis; together with `roi_end`.")
-    roi_end = PerSample([float], None, "End of the region; where it is smaller than the start, the axis is flipped.")
-    roi_relative = Arg(bool, False, "Whether the region is given in units of the input's extents.")
-    subpixel_scale = Arg(
-        bool, True, "Whether the region is adjusted when a size is rounded, so that the scale is kept."
-    )
+    size_rounding = Arg(str, "round", 'Rounding of sizes from `scales`: "round", "truncate" or "ceil".')
+    max_size = Arg([float], None, "Maximum of the output's extents, one number or one per axis.")
+    roi_start = PerSample([float], None, "Start of the region of interest, per axis. Requires `roi_end`.")
+    roi_end = PerSample([float], None, "End of the region. If it is smaller than the start, the axis is flipped.")
+    roi_relative = Arg(bool, False, "Whether the region is in multiples of the input's extents or in elements.")
+    subpixel_scale = Arg(bool, True, "Whether to adjust the region when a size is rounded, so that the scale is exact.")
 
     def setup(self) -> None:
         super().setup()
@@ -164,7 +164,7 @@ class TensorResize(Resampling):
         changed = ((start != 0) | (end != x.shape) | (full != x.shape)).any(axis=0).nonzero()[0]
         first, last = (int(changed[0]), int(changed[-1]) + 1) if len(changed) else (0, 1)
         if last - first > 3:
-            raise ValueError(f"at most 3 neighbouring axes can be resized; axes {first} to {last - 1} are not so few")
+            raise ValueError(f"at most 3 neighbouring axes can be resized; axes {first} to {last - 1} are more")
         if last - first == 1 and x.ndim > 1:  # a plane, whose other axis stays
             first, last = (first - 1, last) if first else (first, last + 1)
         a.around = slice(first, last)

@@ -11,12 +11,13 @@ from ._warp import Warp, spatial
 
 
 class WarpAffine(Warp):
-    """Transforms images by `out(x, y) = in(M11 x + M12 y + M13, M21 x + M22 y + M23)`, volumes by 3 rows of 4 values.
+    """Applies an affine transformation to images, `out(x, y) = in(M11 x + M12 y + M13, M21 x + M22 y + M23)`, or to
+    volumes, with a matrix of 3 rows of 4 values.
 
-    Coordinates count from the corner of the first pixel, so the centre of a pixel is at one half. Rows and columns are
-    in the order x, y(, z). The matrix is an argument or a second input of shape (2, 3) or (3, 4). Layouts HWC, DHWC and
-    sequences of them; uint8, int16, int32, float32. On the CPU coordinates are summed in float32 in DALI's order, so
-    that ties of INTERP_NN fall as there; on the GPU each is computed by itself, as DALI does there.
+    Coordinates begin at the corner of the first pixel, so its centre is at 0.5. Rows and columns of the matrix are in
+    the order x, y(, z). The matrix is an argument or a second input of shape (2, 3) or (3, 4). Layouts HWC, DHWC and
+    sequences of them; uint8, int16, int32, float32. On the CPU, coordinates are summed in float32 in DALI's order, so
+    that ties of INTERP_NN are resolved as in DALI; on the GPU, each is computed separately, as in DALI.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -31,8 +32,8 @@ class WarpAffine(Warp):
     inputs = (1, 2)
     peeks = (1,)
 
-    matrix = PerFrame([float], [], "The rows of the matrix one after the other: 6 values, or 12 for volumes.")
-    inverse_map = Arg(bool, True, "Whether the matrix leads from output to input; False: from input to output.")
+    matrix = PerFrame([float], [], "The matrix in row-major order: 6 values, or 12 for volumes.")
+    inverse_map = Arg(bool, True, "Whether the matrix maps output to input coordinates (True) or input to output.")
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         dims = spatial(x)

@@ -17,11 +17,11 @@ _ACCEPTED = (DALIInterpType.INTERP_NN, DALIInterpType.INTERP_LINEAR, DALIInterpT
 
 
 class WarpPerspective(Displaced):
-    """Transforms images by a homography: `out(x, y) = in(u / w, v / w)` with `(u, v, w) = matrix @ (x, y, 1)`.
+    """Applies a homography to images: `out(x, y) = in(u / w, v / w)` with `(u, v, w) = matrix @ (x, y, 1)`.
 
-    Layouts HWC, CHW, HW and sequences FHWC, FCHW; uint8, uint16, int16 or float32, which the output has, too. The
-    matrix is an argument or a second input of shape (3, 3). A place whose w is zero lies outside. Sums are computed in
-    float32 and rounded, halves away from zero.
+    Layouts HWC, CHW, HW and sequences FHWC, FCHW; uint8, uint16, int16 or float32. The output has the type of the
+    input. The matrix is an argument or a second input of shape (3, 3). A position with w = 0 is outside the image. Sums
+    are computed in float32 and rounded, halves away from zero.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -38,21 +38,21 @@ class WarpPerspective(Displaced):
     inputs = (1, 2)
     peeks = (1,)
 
-    matrix = PerFrame([float], [], "The rows of the matrix one after the other, 9 values.")
+    matrix = PerFrame([float], [], "The matrix in row-major order, 9 values.")
     size = PerSample(
-        [float], [], "Height and width of the output, rounded to integers; those of the input if not given."
+        [float], [], "Height and width of the output in pixels, rounded to integers. By default those of the input."
     )
     border_mode = Arg(
         str,
         "constant",
-        'What stands outside of the input: "constant" (`fill_value`), or the image goes on by "replicate" (aaa|abc), '
-        '"reflect" (cba|abc), "reflect_101" (dcb|abcd) or "wrap" (abc|abc).',
+        'Values outside the input: "constant" (`fill_value`), "replicate" (aaa|abc), "reflect" (cba|abc), '
+        '"reflect_101" (dcb|abcd) or "wrap" (abc|abc).',
     )
-    fill_value = Arg([float], [], "For the border mode constant: one value, or one per channel; 0 if not given.")
+    fill_value = Arg([float], [], "Value for the border mode constant: one, or one per channel. By default 0.")
     interp_type = Arg(DALIInterpType, DALIInterpType.INTERP_LINEAR, "INTERP_NN, INTERP_LINEAR or INTERP_CUBIC.")
-    inverse_map = Arg(bool, True, "Whether the matrix leads from output to input; False: from input to output.")
+    inverse_map = Arg(bool, True, "Whether the matrix maps output to input coordinates (True) or input to output.")
     pixel_origin = Arg(
-        str, "corner", 'Where (0, 0) is: at the "corner" of the first pixel, or at its "center", as in OpenCV.'
+        str, "corner", 'Position of (0, 0): the "corner" of the first pixel, or its "center", as in OpenCV.'
     )
 
     def setup(self) -> None:

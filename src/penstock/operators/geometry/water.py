@@ -11,11 +11,11 @@ from ._displaced import WATER, Masked
 
 
 class Water(Masked):
-    """Shakes images as if they were seen through waves.
+    """Warps images as if they were seen through water waves.
 
-    `out(x, y) = in(x + ampl_x * sin(freq_x * y + phase_x), y + ampl_y * cos(freq_y * x + phase_y))`, where x and y
-    count the pixels of the output, and (0, 0) is the corner of the input's first pixel. Layout HWC with any number of
-    channels; uint8, uint16, int16 or float32. The output has the input's shape and type.
+    `out(x, y) = in(x + ampl_x * sin(freq_x * y + phase_x), y + ampl_y * cos(freq_y * x + phase_y))`, where x and y are
+    the indices of the output's pixels, and (0, 0) is the corner of the input's first pixel. Input: HWC with any number
+    of channels; uint8, uint16, int16 or float32. The output has the same shape and type.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -28,12 +28,12 @@ class Water(Masked):
     """
 
     kind = WATER
-    ampl_x = Arg(float, 10.0, "How far pixels move along x, in pixels.")
-    ampl_y = Arg(float, 10.0, "How far pixels move along y, in pixels.")
-    freq_x = Arg(float, 0.049087, "Radians per row, of the movement along x.")
-    freq_y = Arg(float, 0.049087, "Radians per column, of the movement along y.")
-    phase_x = Arg(float, 0.0, "Phase of the movement along x, in radians.")
-    phase_y = Arg(float, 0.0, "Phase of the movement along y, in radians.")
+    ampl_x = Arg(float, 10.0, "Amplitude of the displacement along x, in pixels.")
+    ampl_y = Arg(float, 10.0, "Amplitude of the displacement along y, in pixels.")
+    freq_x = Arg(float, 0.049087, "Frequency of the displacement along x, in radians per row.")
+    freq_y = Arg(float, 0.049087, "Frequency of the displacement along y, in radians per column.")
+    phase_x = Arg(float, 0.0, "Phase of the displacement along x, in radians.")
+    phase_y = Arg(float, 0.0, "Phase of the displacement along y, in radians.")
 
     def setup(self) -> None:
         super().setup()

@@ -71,15 +71,14 @@ def constant_type(value: Any) -> np.dtype:
 
 
 class Arithmetic(Operator):
-    """Computes an operation of two batches, of a batch and a constant, or of one batch, element by element.
+    """Computes an element-wise operation of two batches, of a batch and a constant, or of one batch.
 
-    It is what `+`, `<` or `penstock.math.sqrt` call.
+    Called by operators such as `+` and `<` and by functions such as `penstock.math.sqrt`.
 
-    Extents of 1 are repeated, and axes missing in front are added, as in NumPy. Integers are computed in the type where
-    both operands meet, and wrap around; `div`, `fpow`, `atan2` and the mathematical functions of integers are computed
-    in float32. `floordiv` of integers is cut towards 0, that of floats is a plain division. An integer divided by 0 is
-    an error on the CPU, and gives 0 on the GPU, which does not look.
-    Comparisons give bool. float16 is not supported.
+    Shapes are broadcast as in NumPy. Integers are computed in the common type of both operands, and wrap around. `div`,
+    `fpow`, `atan2` and the mathematical functions of integers are computed in float32. `floordiv` truncates integers
+    towards 0 and is a plain division for floats. Division of an integer by 0 is an error on the CPU; on the GPU it is
+    not checked and gives 0. Comparisons return bool. float16 is not supported.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)
@@ -95,8 +94,8 @@ class Arithmetic(Operator):
     is_light = True
     sample_error = PipelineValueError
     operation = Arg(str, doc="What is computed: " + ", ".join(OPERATIONS) + ".")
-    constant = Arg(object, None, "The operand that is a constant.")
-    constant_at = Arg(int, -1, "Which operand the constant is, 0 or 1; -1: there is none.")
+    constant = Arg(object, None, "The constant operand.")
+    constant_at = Arg(int, -1, "Index of the constant operand, 0 or 1; -1: none.")
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:

@@ -12,10 +12,10 @@ from ._noise import Noise
 
 
 class Gaussian(Noise):
-    """Adds noise of a normal distribution: `out = in + mean + stddev * z`, another z for every element.
+    """Adds normally distributed noise: `out = in + mean + stddev * z`, with an independent z for every element.
 
-    Takes integers and float32 of any shape. The output has the type of the input: integers are rounded and clamped.
-    CPU and GPU give the same numbers.
+    Input: integers or float32 of any shape. The output has the same type; integers are rounded and clamped. The CPU and
+    the GPU return the same numbers.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -30,7 +30,7 @@ class Gaussian(Noise):
 
     kernel = "noise/gaussian"
     mean = PerSample(float, 0.0, "Mean of the noise, in values of the input.")
-    stddev = PerSample(float, 1.0, "Standard deviation of the noise; a negative one is as good as its absolute value.")
+    stddev = PerSample(float, 1.0, "Standard deviation of the noise. The sign is ignored.")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         return {**draws(a), "mean": a.mean, "stddev": a.stddev}

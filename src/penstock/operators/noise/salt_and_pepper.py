@@ -15,11 +15,11 @@ from ._noise import Noise
 
 
 class SaltAndPepper(Noise):
-    """Makes some pixels very bright (salt) and some very dark (pepper).
+    """Replaces random pixels by very bright ones (salt) or very dark ones (pepper).
 
-    A pixel, all its channels together, is disturbed with probability `prob`; it then is salt with probability
-    `salt_vs_pepper`, else pepper. Takes integers and float32 with channels first or last; without a layout the last
-    axis counts as channels. CPU and GPU give the same numbers.
+    A pixel, with all its channels, is replaced with probability `prob`: by salt with probability `salt_vs_pepper`,
+    otherwise by pepper. Input: integers or float32 with channels first or last; without a layout, the last axis is the
+    channels. The CPU and the GPU return the same numbers.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -33,15 +33,17 @@ class SaltAndPepper(Noise):
     """
 
     kernel = "noise/salt_and_pepper"
-    prob = PerSample(float, 0.05, "Probability that a pixel is disturbed, in [0, 1].")
-    salt_vs_pepper = PerSample(float, 0.5, "Probability that a disturbed pixel is salt, in [0, 1].")
+    prob = PerSample(float, 0.05, "Probability that a pixel is replaced, in [0, 1].")
+    salt_vs_pepper = PerSample(float, 0.5, "Probability that a replaced pixel is salt, in [0, 1].")
     salt_val = PerSample(
-        float, None, "Value of salt; by default the largest of an integer type, 1.0 of float. Rounded and clamped."
+        float, None, "Value of salt, rounded and clamped. By default the largest of an integer type, 1.0 for floats."
     )
     pepper_val = PerSample(
-        float, None, "Value of pepper; by default the smallest of an integer type, -1.0 of float. Rounded and clamped."
+        float,
+        None,
+        "Value of pepper, rounded and clamped. By default the smallest of an integer type, -1.0 for floats.",
     )
-    per_channel = Arg(bool, False, "Whether the channels of a pixel are disturbed independently.")
+    per_channel = Arg(bool, False, "Whether to replace the channels of a pixel independently.")
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)

@@ -15,11 +15,11 @@ _FACTOR = 12.0
 
 
 class Shot(Noise):
-    """Replaces every element by a number of the Poisson distribution around it: `out = factor * poisson(in / factor)`.
+    """Replaces every element by a Poisson-distributed number around it: `out = factor * poisson(in / factor)`.
 
-    That is what a sensor sees that counts photons, where `factor` is the brightness of one photon: the mean is kept,
-    the variance is `factor * in`. A factor of 0 leaves the input as it is; what is negative becomes 0. Takes integers
-    and float32 of any shape. The output has the type of the input: integers are rounded and clamped. CPU and GPU give
+    This simulates a sensor that counts photons, with `factor` as the brightness of one photon: the mean is kept, and
+    the variance is `factor * in`. A factor of 0 leaves the input unchanged; negative elements become 0. Input: integers
+    or float32 of any shape. The output has the same type; integers are rounded and clamped. The CPU and the GPU return
     the same numbers.
 
     >>> from penstock import fn, pipeline_def, types
@@ -37,8 +37,8 @@ class Shot(Noise):
     factor = PerSample(
         float,
         None,
-        "Brightness of one count, in values of the input; the larger, the more noise. 12 if not given: so DALI does, "
-        "though its documentation says 20.",
+        "Brightness of one photon, in values of the input; larger values give more noise. By default 12, as in DALI, "
+        "whose documentation says 20.",
     )
 
     def setup(self) -> None:

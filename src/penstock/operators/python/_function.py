@@ -28,12 +28,12 @@ class UserFunction(Operator, abstract=True):
     batchwise: ClassVar[bool] = False
 
     function = Arg(object, doc="What is called.")
-    num_outputs = Arg(int, 1, "How many outputs the function returns: several as a tuple.")
-    output_layouts = Arg(object, None, "Layout of the outputs: a string for all, or a list, which may be shorter.")
+    num_outputs = Arg(int, 1, "Number of outputs of the function, which returns several as a tuple.")
+    output_layouts = Arg(object, None, "Layout of the outputs: one string for all, or a list, which may be shorter.")
     batch_processing = Arg(
         bool,
         False,
-        "Calls the function once a batch, with a list of samples for each input; it returns a list for each output.",
+        "Calls the function once per batch, with a list of samples for each input; it returns a list for each output.",
     )
 
     def setup(self) -> None:

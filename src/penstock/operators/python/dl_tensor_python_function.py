@@ -24,9 +24,9 @@ class _Capsule:
 
 
 class DLTensorPythonFunction(UserFunction):
-    """Calls a Python function with the samples as DLPack capsules, by default with lists of them, once a batch.
+    """Calls a Python function with the samples as DLPack capsules, by default once per batch, with lists of them.
 
-    It returns capsules, or objects with `__dlpack__`, in the same way.
+    The function returns capsules, or objects with `__dlpack__`, in the same form.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def

@@ -7,10 +7,10 @@ from ._function import UserFunction
 class PythonFunction(UserFunction):
     """Calls a Python function with the samples as NumPy arrays.
 
-    It is called for one sample after the other and for one batch after the other, in their order, never twice at once.
-    The arrays share the memory of the inputs; the function may write to them and keep them. It returns an array, or a
-    tuple of `num_outputs` arrays; all samples of an output have one type and number of dimensions. An exception in it
-    is an error of the batch, with the function's own lines.
+    The function is called for one sample after the other and one batch after the other, in order, and never twice at
+    once. The arrays share the memory of the inputs; the function may write to them and keep them. It returns an array,
+    or a tuple of `num_outputs` arrays. All samples of an output must have the same type and number of dimensions. An
+    exception in the function is an error of the batch, and its message has the function's own lines.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def

@@ -70,7 +70,7 @@ class Distribution(Seeded, abstract=True):
     is_prompt = True
 
     dtype = Arg(DALIDataType, None, "Type of the output. Integers are rounded and clamped to their range.")
-    shape = PerSample([int], None, "Shape of the output; a scalar by default.")
+    shape = PerSample([int], None, "Shape of the output. By default it is a scalar.")
 
     def setup(self) -> None:
         v = self.values

@@ -12,11 +12,11 @@ _INT32 = np.dtype("i4")
 
 
 class BatchPermutation(Seeded):
-    """Random indices of samples: a permutation of the batch, as an int32 scalar for each sample.
+    """Returns a random permutation of the batch: an index as an int32 scalar for each sample.
 
-    With `no_fixed_points` no sample gets its own index: the permutation is a single cycle through all samples, all of
-    them equally likely (Sattolo, 1986). With `allow_repetitions` each sample gets any index, independently of the
-    others (any but its own with `no_fixed_points`). `no_fixed_points` means nothing in a batch of one sample.
+    With `no_fixed_points`, no sample gets its own index: the permutation is a single cycle through all samples, and all
+    such cycles are equally likely (Sattolo, 1986). With `allow_repetitions`, each index is drawn independently (from
+    all but the sample's own with `no_fixed_points`). `no_fixed_points` is ignored for a batch of one sample.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=4, seed=1)
@@ -29,8 +29,8 @@ class BatchPermutation(Seeded):
     inputs = (0, 0)
     mixes_samples = True
     is_prompt = True
-    allow_repetitions = Arg(bool, False, "Indices may be repeated and left out.")
-    no_fixed_points = Arg(bool, False, "No sample gets its own index.")
+    allow_repetitions = Arg(bool, False, "Whether indices may be repeated and omitted.")
+    no_fixed_points = Arg(bool, False, "Whether to exclude each sample's own index.")
 
     def run(self, a: Arguments) -> Batch:
         out, at = reserve(a.n, _INT32)

@@ -11,10 +11,11 @@ from ._distribution import BETA, Distribution, rows
 
 
 class Beta(Distribution):
-    """Random numbers in [0, 1] of the beta distribution, with density proportional to x^(alpha - 1) (1 - x)^(beta - 1).
+    """Generates random numbers from the beta distribution on [0, 1].
 
-    They are x / (x + y) of two variates of the gamma distribution, drawn by the method of Marsaglia and Tsang (2000);
-    the distribution is exact. The output is a scalar unless a `shape` is given, or an input, whose shape it then takes.
+    The density is proportional to x^(alpha - 1) (1 - x)^(beta - 1). The numbers are x / (x + y) of two gamma variates,
+    drawn by the method of Marsaglia and Tsang (2000); the distribution is exact. The output is a scalar, unless its
+    shape is given by `shape` or by an input of that shape.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1000, seed=1)

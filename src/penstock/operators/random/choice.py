@@ -18,11 +18,11 @@ _INT64 = np.dtype("i8")
 
 
 class Choice(Seeded):
-    """Chooses, with replacement, from the numbers 0 .. a - 1 (a scalar input `a`) or from the slices of the input along
-    its first axis.
+    """Chooses randomly, with replacement, from the numbers 0 .. a - 1 (a scalar input `a`) or from the slices of the
+    input along its first axis.
 
-    The output has the type of the input. It is one choice, unless a `shape` is given, or a second input, whose shape is
-    taken; the extents of a slice follow those of the shape, and the layout is that of the input where it still fits.
+    The output has the type of the input. It is one choice, unless the shape of the choices is given by `shape` or by a
+    second input of that shape; the extents of a slice follow. The layout is that of the input if it fits.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=3, seed=1)
@@ -38,8 +38,10 @@ class Choice(Seeded):
     by_frame = False
     metadata = (1,)
     is_prompt = True
-    p = PerSample([float], None, "Probability of each choice; they add up to 1. All the same by default.", ragged=True)
-    shape = PerSample([int], None, "Shape of the choices; a single one by default.")
+    p = PerSample(
+        [float], None, "Probability of each choice; their sum must be 1. By default all are equal.", ragged=True
+    )
+    shape = PerSample([int], None, "Shape of the choices. By default a single one.")
 
     def setup(self) -> None:
         self._shared: np.ndarray | None = None  # the table of constant probabilities

@@ -14,9 +14,9 @@ _TYPES = ("bool", "uint8", "int32")
 
 
 class CoinFlip(Distribution):
-    """1 with the given probability, otherwise 0.
+    """Returns 1 with the given probability, otherwise 0.
 
-    The output is a scalar unless a `shape` is given, or an input, whose shape it then takes.
+    The output is a scalar, unless its shape is given by `shape` or by an input of that shape.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=8, seed=1)

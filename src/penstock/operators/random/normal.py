@@ -10,9 +10,9 @@ from ._distribution import NORMAL, Distribution, rows
 
 
 class Normal(Distribution):
-    """Random numbers of the normal distribution: mean + stddev * z.
+    """Generates random numbers from the normal distribution: mean + stddev * z.
 
-    The output is a scalar unless a `shape` is given, or an input, whose shape it then takes.
+    The output is a scalar, unless its shape is given by `shape` or by an input of that shape.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1000, seed=1)
@@ -25,7 +25,7 @@ class Normal(Distribution):
 
     deprecated = ("NormalDistribution",)
     mean = PerSample(float, 0.0, "Mean of the distribution.")
-    stddev = PerSample(float, 1.0, "Standard deviation; a negative one is as good as its absolute value.")
+    stddev = PerSample(float, 1.0, "Standard deviation. The sign is ignored.")
 
     def draw(self, a: Arguments) -> np.ndarray:
         return rows(a, NORMAL, a.mean, a.stddev)

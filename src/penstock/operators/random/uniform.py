@@ -13,11 +13,11 @@ from ._distribution import UNIFORM, VALUES, Distribution, rows
 
 
 class Uniform(Distribution):
-    """Random numbers, uniformly distributed in `range` or over the discrete `values`.
+    """Generates random numbers, uniformly distributed in `range` or over the discrete `values`.
 
-    The output is a scalar unless a `shape` is given, or an input, whose shape it then takes. Floating point numbers lie
-    in [low, high). Integers are real numbers of the range rounded to the nearest, so that both ends are possible and
-    half as frequent as the others; what lies beyond the range of their type becomes its end (DALI wraps it around).
+    The output is a scalar, unless its shape is given by `shape` or by an input of that shape. Floating point numbers
+    are in [low, high). Integers are real numbers of the range rounded to the nearest, so both ends are possible and
+    half as frequent as the others; values beyond the range of the type are clamped (DALI wraps them around).
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=100, seed=1)
@@ -31,7 +31,7 @@ class Uniform(Distribution):
     deprecated = ("Uniform",)
     range = PerSample([float], [-1.0, 1.0], "The range [low, high).")
     values: Any = PerSample(
-        [float], None, "Values to choose from, each with the same probability; instead of `range`.", ragged=True
+        [float], None, "Values to choose from, with equal probability, instead of `range`.", ragged=True
     )
 
     def setup(self) -> None:

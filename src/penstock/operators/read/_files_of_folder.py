@@ -28,12 +28,12 @@ class FilesOfFolder(RecordReader, abstract=True):
     file_root = Arg(
         str,
         None,
-        "Folder of the data set. Alone: the files in it and in its sub-folders, sorted, are the samples. With `files` "
-        "or `file_list`: the folder that relative paths are in.",
+        "Folder of the data set. By itself, the samples are the files in it and in its sub-folders, sorted. With "
+        "`files` or `file_list`, the folder of relative paths.",
     )
-    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
+    files = Arg([str], None, "Paths of the files, relative to `file_root` if it is given, or to the working folder.")
     file_list = Arg(
-        str, None, "Path of a text file of paths, one a line. Relative paths are in `file_root`, or the list's folder."
+        str, None, "Path of a text file with one path per line, relative to `file_root`, by default the list's folder."
     )
 
     def setup(self) -> None:

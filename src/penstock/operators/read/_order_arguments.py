@@ -18,84 +18,87 @@ def by_length(values: dict[str, Any]) -> bool:
 class OrderArguments(Source, Seeded, abstract=True):
     """The arguments, and the checks that need no data."""
 
-    num_shards = Arg(int, 1, "Parts that the data set is divided into, such as processes of a distributed training.")
+    num_shards = Arg(int, 1, "Number of parts into which the data set is divided, such as processes of a training run.")
     shard_id = Arg(
         int,
         0,
         "The part to read, 0 to num_shards - 1. It begins with sample floor(shard_id * size / num_shards) and ends "
-        "where the next begins.",
+        "where the next one begins.",
     )
-    stick_to_shard = Arg(bool, False, "Reads the same shard in every epoch, instead of the next one.")
+    stick_to_shard = Arg(bool, False, "Whether to read the same shard in every epoch, instead of the next one.")
     pad_last_batch = Arg(
         bool,
         False,
-        "Ends each epoch by repeating the shard's last sample, until all shards have given equally many and the "
-        "batch is full. Otherwise batches run on into the next epoch.",
+        "Whether to repeat the shard's last sample at the end of each epoch, until all shards have returned the same "
+        "number of samples and the batch is full. Otherwise batches continue into the next epoch.",
     )
     random_shuffle = Arg(
         bool,
         False,
-        "Shuffles: the data set once, the same way in all shards, and each epoch of a shard anew, by a buffer of "
-        "`initial_fill` samples.",
+        "Whether to shuffle: the data set once, in the same way in all shards, and then each epoch of a shard, with a "
+        "buffer of `initial_fill` samples.",
     )
-    initial_fill = Arg(int, 1024, "Size of the buffer of `random_shuffle`; it holds numbers, not data.")
+    initial_fill = Arg(int, 1024, "Size of the buffer of `random_shuffle`; it holds indices, not data.")
     shuffle_after_epoch = Arg(
         bool,
         False,
-        "Shuffles the whole data set anew before each epoch, the same way in all shards. Implies `stick_to_shard`.",
+        "Whether to shuffle the whole data set before each epoch, in the same way in all shards. Implies "
+        "`stick_to_shard`.",
     )
     shuffle_after_epoch_seed = Arg(int, None, "Seed of `shuffle_after_epoch`, the same in all shards.", bits=64)
     shuffle = Arg(
         str,
         None,
         '"global": an exact random permutation of the whole data set in each epoch, a function of (`seed`, epoch) '
-        "without a buffer. Shards take turns along it, so what all shards together have seen after k batches does not "
-        "depend on how many there are. Without a `seed` of its own the reader takes the pipeline's if there is one "
-        "shard, otherwise 0, so that shards agree. "
-        '"windows": for samples that lie together in blocks (the row groups of Parquet files; of other formats the '
-        "files): blocks come in random order, and the samples of `shuffle_window` neighbouring ones are mixed. Each "
-        "shard reads blocks of its own.",
+        "without a buffer. Shards take turns along it, so the samples that all shards together have read after k "
+        "batches do not depend on the number of shards. Without a `seed`, the reader uses the pipeline's if there is "
+        "one shard, otherwise 0, so that all shards use the same. "
+        '"windows": for samples stored in blocks (the row groups of Parquet files; the files of other formats): blocks '
+        "are read in random order, and the samples of `shuffle_window` consecutive ones are mixed. Each shard reads "
+        "its own blocks.",
     )
-    shuffle_window = Arg(int, 16, 'Number of blocks of which `shuffle="windows"` mixes the samples.')
+    shuffle_window = Arg(int, 16, 'Number of blocks whose samples `shuffle="windows"` mixes.')
     weights = Arg(
         object,
         None,
-        "Draws samples at random: by a weight for each, an array (samples,), or by those of labels, a dictionary, "
-        "where the reader knows labels beforehand (`readers.file`). Draws are a function of (`seed`, epoch, draw), and "
-        'shards take turns along them; without a `seed` as with `shuffle="global"`.',
+        "Draws samples at random, with a weight for each sample, an array (samples,), or for each label, a "
+        "dictionary, if the reader knows labels in advance (`readers.file`). Draws are a function of (`seed`, epoch, "
+        'draw), and shards take turns along them; without a `seed`, one is chosen as with `shuffle="global"`.',
     )
     num_samples = Arg(
         int,
         None,
-        "How many samples an epoch of `weights` has, over all shards; by default as many as the data set, without "
-        "replacement those with a weight above 0.",
+        "Number of samples in an epoch of `weights`, over all shards. By default that of the data set, or without "
+        "replacement that of the samples with a weight above 0.",
         bits=64,
     )
     replacement = Arg(
         bool,
         True,
-        "Whether `weights` may draw a sample again in the same epoch. Otherwise each draw is of those that are left.",
+        "Whether `weights` may draw a sample again in the same epoch. Otherwise each draw is from the remaining "
+        "samples.",
     )
     batch_by_length = Arg(
         object,
         None,
-        "Puts samples of similar length into the same batch, so that padding wastes little. True takes the lengths "
-        "that the reader knows: durations from manifests (`readers.nemo_asr`), otherwise sizes in bytes. An array "
-        "(samples,) of numbers of 0 or more gives other ones. Without `shuffle`, an epoch goes from the shortest to "
-        'the longest sample. With `shuffle="global"`, each batch is drawn from one of `num_buckets` ranges of lengths, '
-        "batches come in random order, and all shards take batches of the same range at the same time. Implies "
+        "Puts samples of similar length into the same batch, to reduce padding. True uses the lengths that the reader "
+        "knows: durations from manifests (`readers.nemo_asr`), otherwise sizes in bytes. An array (samples,) of "
+        "numbers of 0 or more gives other lengths. Without `shuffle`, an epoch is sorted from the shortest to the "
+        'longest sample. With `shuffle="global"`, each batch is drawn from one of `num_buckets` ranges of lengths, '
+        "batches are in random order, and all shards use batches of the same range at the same time. Implies "
         "`pad_last_batch`, so that each epoch consists of whole batches.",
     )
     num_buckets = Arg(
         int,
         30,
-        "Number of ranges of lengths of `batch_by_length` with shuffling, which have equally many samples; fewer if "
-        "there are fewer batches. More make the samples of a batch more alike, but mix them less from epoch to epoch.",
+        "Number of ranges of lengths for `batch_by_length` with shuffling, all with the same number of samples; fewer "
+        "if there are fewer batches. More ranges make the samples of a batch more alike, but mix them less between "
+        "epochs.",
     )
     lazy_init = Arg(
-        bool, False, "Looks for the samples when the first batch is read instead of when the pipeline is built."
+        bool, False, "Whether to find the samples when the first batch is read instead of when the pipeline is built."
     )
-    prefetch_queue_depth = Arg(int, 1, "Accepted for compatibility; the pipeline's depth decides.", hidden=True)
+    prefetch_queue_depth = Arg(int, 1, "Accepted for compatibility; the pipeline's depth is used.", hidden=True)
     read_ahead = Arg(bool, False, "Accepted for compatibility; whole files are always read ahead.", hidden=True)
     dont_use_mmap = Arg(bool, False, "Accepted for compatibility; files are never mapped.", hidden=True)
     skip_cached_images = Arg(bool, False, "Accepted for compatibility; decoders keep no cache.", hidden=True)

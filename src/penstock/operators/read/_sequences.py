@@ -29,28 +29,28 @@ class Sequences(RecordReader, abstract=True):
     file_list = Arg(
         str,
         "",
-        'Path of a text file of lines "path label [start [end]]". Relative paths are in its folder. Sequences lie '
-        "between start and end.",
+        'Path of a text file of lines "path label [start [end]]". Relative paths are in its folder. Sequences are '
+        "taken from the frames between start and end.",
     )
     labels = Arg([int], None, "One label for each of `filenames`.")
-    sequence_length = Arg(int, doc="Frames of each sequence.")
-    stride = Arg(int, 1, "Distance from one frame of a sequence to the next.")
+    sequence_length = Arg(int, doc="Number of frames per sequence.")
+    stride = Arg(int, 1, "Distance between consecutive frames of a sequence.")
     step = Arg(
-        int, -1, "Distance from the first frame of a sequence to that of the next; by default sequence_length * stride."
+        int, -1, "Distance between the first frames of consecutive sequences. By default sequence_length * stride."
     )
     enable_frame_num = Arg(
         str,
         "none",
-        "Adds an output: 'scalar' (or True), the number of a sequence's first frame, of shape (1,); 'sequence', that "
-        "of each frame, of shape (F,), -1 for padded ones; 'none' (or False), no output.",
+        "Whether to also return frame numbers: 'scalar' (or True) returns that of a sequence's first frame, of shape "
+        "(1,); 'sequence' that of each frame, of shape (F,), -1 for padded ones; 'none' (or False) nothing.",
     )
     enable_timestamps = Arg(
-        bool, False, "Adds an output: when each frame is shown, in seconds (float64, (F,)); -1 for padded frames."
+        bool, False, "Whether to also return the time of each frame, in seconds (float64, (F,)); -1 for padded frames."
     )
     image_type = Arg(
         DALIImageType,
         DALIImageType.RGB,
-        "Colours of the frames: RGB, or YCbCr as the stream has them, in 8 bits and with chroma at every pixel.",
+        "Colour space of the frames: RGB, or YCbCr as in the stream, with 8 bits and chroma at every pixel.",
     )
 
     parser = "read/video_clip"

@@ -63,7 +63,7 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
     if compression == "br":
         content = _brotli(data, size)
         if len(content) != size:
-            raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
+            raise ValueError(f"it does not have {size} bytes when decompressed, as the index says")
         return content
     if compression not in ("gz", "bz2"):
         raise ValueError(f"it is compressed by {compression!r}; zstd, gz, bz2, br and snappy can be read")
@@ -75,7 +75,7 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
     except (zlib.error, OSError) as e:
         raise ValueError(f"it can't be decompressed: {e}") from None
     if len(content) != size or not stream.eof:
-        raise ValueError(f"it has other than {size} bytes when decompressed, which the index says")
+        raise ValueError(f"it does not have {size} bytes when decompressed, as the index says")
     return content
 
 

@@ -136,7 +136,7 @@ class ParquetFiles(Table):
             except pa.ArrowException as e:
                 raise ValueError(str(e)) from None
         if others and len(table) != n_rows:
-            raise ValueError(f"it has {len(table)} rows, the file says {n_rows}")
+            raise ValueError(f"it has {len(table)} rows, but the file's metadata say {n_rows}")
         by_arrow = {name: values_of(name, table.column(name)) for name in others}
         found = tuple(c[0] if c else by_arrow[name] for name, c in zip(self.columns, columns))
         return RowGroup(found, sum(c[1] for c in columns if c) + int(table.nbytes if others else 0))

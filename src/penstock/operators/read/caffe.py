@@ -15,14 +15,14 @@ _BYTE, _INT32 = np.dtype("u1"), np.dtype("i4")
 
 
 class Caffe(LmdbReader):
-    """Reads pictures and labels from LMDB databases of Caffe's message Datum.
+    """Reads images and labels from LMDB databases of Caffe's message Datum.
 
-    Outputs: the picture, uint8: encoded pictures as they are, of shape (size,), others of shape (height, width,
-    channels), with the bytes in the order that the database has them; and the label, int32 of shape (1,).
+    Outputs: the image, uint8: encoded images unchanged, of shape (size,), others of shape (height, width, channels),
+    with the bytes in the order of the database; and the label, int32 of shape (1,).
 
-    Records come in the order of their keys, databases in that of `path`. A damaged database is an error when the
-    pipeline is built, a damaged record a bad sample: see `on_error` of the pipeline. Databases must not be written to
-    meanwhile.
+    Records are read in the order of their keys, databases in the order of `path`. A damaged database raises an error
+    when the pipeline is built; a damaged record is a bad sample (see `on_error` of the pipeline). Databases must not be
+    modified while they are read.
 
     >>> import lmdb, tempfile
     >>> from penstock import fn, pipeline_def
@@ -42,7 +42,7 @@ class Caffe(LmdbReader):
     parser = "read/caffe"
 
     path = Arg([str], doc="Folders of the databases, each with a file data.mdb, or such files.")
-    image_available = Arg(bool, True, "Whether records have a picture, which is then the first output.")
+    image_available = Arg(bool, True, "Whether records have an image, which is then the first output.")
     label_available = Arg(bool, True, "Whether records have a label, which is then the last output.")
 
     def setup(self) -> None:

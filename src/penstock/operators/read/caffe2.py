@@ -15,18 +15,18 @@ _SPARSE, _WEIGHTED, _NONE = 1, 3, 4  # label types
 
 
 class Caffe2(LmdbReader):
-    """Reads pictures, labels and more from LMDB databases of Caffe2's message TensorProtos.
+    """Reads images, labels and more from LMDB databases of Caffe2's message TensorProtos.
 
-    Outputs, each one from the next tensor of a record:
+    Outputs, each from the next tensor of a record:
 
-    * with `image_available`, the picture, uint8: encoded ones of shape (size,), others (height, width, channels);
-    * unless `label_type` is 4, labels: as they are, int32 or float32 (n,), or from sparse ones a vector of `num_labels`
-      elements, which are 1, or the label's weight (float32), where there is a label, and 0 elsewhere;
+    * with `image_available`, the image, uint8: encoded ones of shape (size,), others (height, width, channels);
+    * unless `label_type` is 4, labels: unchanged, int32 or float32 (n,), or for sparse ones a vector of `num_labels`
+      elements, which are 1, or the label's weight (float32), at the labels and 0 elsewhere;
     * `additional_inputs` vectors, float32, int32 or int64;
     * with `bbox`, int32 (4,).
 
-    Records come in the order of their keys. A damaged database is an error when the pipeline is built, a damaged record
-    a bad sample: see `on_error` of the pipeline. Databases must not be written to meanwhile.
+    Records are read in the order of their keys. A damaged database raises an error when the pipeline is built; a
+    damaged record is a bad sample (see `on_error` of the pipeline). Databases must not be modified while they are read.
 
     >>> import lmdb, tempfile
     >>> from penstock import fn, pipeline_def
@@ -48,15 +48,15 @@ class Caffe2(LmdbReader):
     parser = "read/caffe2"
 
     path = Arg([str], doc="Folders of the databases, each with a file data.mdb, or such files.")
-    image_available = Arg(bool, True, "Whether the first tensor of a record is a picture.")
+    image_available = Arg(bool, True, "Whether the first tensor of a record is an image.")
     label_type = Arg(
         int,
         0,
-        "0: a single label; 1: the numbers of several; 2: a dense vector; 3: numbers, and weights in the next tensor; "
+        "0: a single label; 1: the indices of several; 2: a dense vector; 3: indices, with weights in the next tensor; "
         "4: no labels.",
     )
     num_labels = Arg(int, 1, "Number of classes, for sparse labels.")
-    additional_inputs = Arg(int, 0, "Number of more tensors.")
+    additional_inputs = Arg(int, 0, "Number of additional tensors.")
     bbox = Arg(bool, False, "Whether the last tensor is a box.")
 
     def setup(self) -> None:

@@ -12,8 +12,8 @@ from ._videos import ROUNDINGS, Ranges, Videos, range_in_frames
 
 
 class Clips(Sequences):
-    """What `experimental.readers.video` reads: for each sequence the compressed pictures that it needs, and in which
-    order its frames come.
+    """Reads the compressed data for `experimental.readers.video`: for each sequence the compressed frames that it
+    needs, and the order of its frames.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -27,13 +27,13 @@ class Clips(Sequences):
     file_list_format = Arg(
         str,
         "timestamps",
-        "What start and end are: 'timestamps' in seconds, or numbers of 'frames', of which negative ones count from "
-        "the end.",
+        "Unit of start and end: 'timestamps' in seconds, or numbers of 'frames', of which negative ones count from the "
+        "end.",
     )
     file_list_rounding = Arg(
         str,
         "start_down_end_up",
-        "Which frame a time between two stands for: 'start_down_end_up', 'start_up_end_down', 'all_up' or 'all_down'.",
+        "How a time between two frames is rounded: 'start_down_end_up', 'start_up_end_down', 'all_up' or 'all_down'.",
     )
     file_list_include_end = Arg(
         bool, True, "Accepted for compatibility; as in DALI 2.4 a range ends before the frame at its end.", hidden=True
@@ -41,14 +41,14 @@ class Clips(Sequences):
     uniform_sample = Arg(
         bool,
         False,
-        "Gives one sequence of each video: frames at equal distances from its first (or the range's) to its last. "
-        "`stride`, `step` and `pad_mode` are ignored then.",
+        "Returns one sequence per video: frames at equal distances from the first frame (or the range's) to the last. "
+        "`stride`, `step` and `pad_mode` are ignored.",
     )
     pad_mode = Arg(
         str,
         "none",
-        "What becomes of frames behind a video's end: 'none' (a last sequence that is too short is left out), "
-        "'constant' (`fill_value`), 'edge' or 'repeat', 'reflect_1001' or 'symmetric', 'reflect_101' or 'reflect'.",
+        "How frames after a video's end are filled: 'none' (a last sequence that is too short is omitted), 'constant' "
+        "(`fill_value`), 'edge' or 'repeat', 'reflect_1001' or 'symmetric', 'reflect_101' or 'reflect'.",
     )
     fill_value = Arg([int], [0], "Colour of frames padded by 'constant', 0 to 255: one value or red, green, blue.")
 

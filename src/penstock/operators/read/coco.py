@@ -17,22 +17,22 @@ _INT32, _FLOAT = np.dtype("i4"), np.dtype("f4")
 
 
 class COCO(RecordReader):
-    """Reads the pictures of a COCO data set with the boxes, labels and masks of the objects in them.
+    """Reads the images of a COCO data set with the boxes, labels and masks of their objects.
 
-    Outputs, for a picture with M objects:
+    Outputs, for an image with M objects:
 
-    * the encoded picture, uint8 of shape (size,);
+    * the encoded image, uint8 of shape (size,);
     * boxes, float32 (M, 4): x, y, width, height, or left, top, right, bottom with `ltrb`; in pixels, or with `ratio` as
-      shares of the picture's width and height;
+      shares of the image's width and height;
     * labels, int32 (M,): categories numbered from 1 in the file's order, or their ids with `avoid_class_remapping`;
-    * with `polygon_masks`, polygons, int32 (P, 3): the object's number, first vertex and the one behind the last; and
-      vertices, float32 (V, 2): x, y;
+    * with `polygon_masks`, polygons, int32 (P, 3): the index of the object, of the first vertex and after the last
+      vertex; and vertices, float32 (V, 2): x, y;
     * with `pixelwise_masks`, int32 (height, width, 1), layout HWC: for each pixel the label of the object there, 0 for
-      none, the largest label where there are several;
+      none, the largest label if there are several;
     * with `image_ids`, int32 (1,).
 
-    Pictures come in the order of their ids, or in that of `images`. The annotations are read once, when the pipeline is
-    built; a file that can't be parsed is an error there, with the byte.
+    Images are read in the order of their ids, or in that of `images`. The annotations are read once, when the pipeline
+    is built; a file that can't be parsed raises an error that gives the position.
 
     >>> import json, os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -54,39 +54,39 @@ class COCO(RecordReader):
     deprecated = ("COCOReader",)
     parser = "read/coco"
 
-    file_root = Arg(str, None, "Folder that the pictures are in.")
+    file_root = Arg(str, None, "Folder of the images.")
     annotations_file = Arg(str, "", "Path of the JSON file with the annotations.")
     images = Arg(
         [str],
         None,
-        "Names of the pictures to read, as the annotations have them, in this order; a name twice is two samples. "
-        "Names that the annotations lack are passed over.",
+        "Names of the images to read, as in the annotations, in this order; a repeated name gives several samples. "
+        "Names that are not in the annotations are ignored.",
     )
-    ltrb = Arg(bool, False, "Boxes are left, top, right, bottom instead of x, y, width, height.")
-    ratio = Arg(bool, False, "Coordinates of boxes and polygons are shares of the picture's size.")
-    size_threshold = Arg(float, 0.1, "Objects whose box is narrower or lower than this, in pixels, are left out.")
-    skip_empty = Arg(bool, False, "Leaves out pictures without objects.")
-    include_iscrowd = Arg(bool, True, "Whether objects marked iscrowd=1, which are groups, count.")
-    avoid_class_remapping = Arg(bool, False, "Labels are the ids of categories as the file has them.")
-    polygon_masks = Arg(bool, False, "Gives the polygons of masks; masks that are run-length encoded have none.")
-    pixelwise_masks = Arg(bool, False, "Gives masks pixel by pixel, of polygons and run-length encodings.")
+    ltrb = Arg(bool, False, "Whether boxes are (left, top, right, bottom) instead of (x, y, width, height).")
+    ratio = Arg(bool, False, "Whether coordinates of boxes and polygons are relative to the image's size.")
+    size_threshold = Arg(float, 0.1, "Minimum width and height of a box, in pixels; objects with less are omitted.")
+    skip_empty = Arg(bool, False, "Whether to omit images without objects.")
+    include_iscrowd = Arg(bool, True, "Whether to include objects marked iscrowd=1, which are groups.")
+    avoid_class_remapping = Arg(bool, False, "Whether labels are the ids of categories in the file.")
+    polygon_masks = Arg(bool, False, "Whether to return the polygons of masks; run-length encoded masks have none.")
+    pixelwise_masks = Arg(bool, False, "Whether to return pixelwise masks, from polygons and run-length encodings.")
     masks = Arg(
         bool,
         False,
         "Former name of `polygon_masks`, whose polygons count coordinates, two for each vertex.",
         deprecated="polygon_masks",
     )
-    image_ids = Arg(bool, False, "Gives the ids of the pictures.")
+    image_ids = Arg(bool, False, "Whether to return the ids of the images.")
     save_img_ids = Arg(bool, None, "Former name of `image_ids`.", deprecated="image_ids")
-    preprocessed_annotations = Arg(str, "", "Folder of saved annotations, to be read instead of the JSON file.")
+    preprocessed_annotations = Arg(str, "", "Folder of saved annotations, to read instead of the JSON file.")
     meta_files_path = Arg(
         str, None, "Former name of `preprocessed_annotations`.", deprecated="preprocessed_annotations"
     )
-    save_preprocessed_annotations = Arg(bool, False, "Saves the annotations in a form that is quickly read again.")
+    save_preprocessed_annotations = Arg(bool, False, "Whether to save the annotations in a form that is fast to read.")
     dump_meta_files = Arg(
         bool, None, "Former name of `save_preprocessed_annotations`.", deprecated="save_preprocessed_annotations"
     )
-    save_preprocessed_annotations_dir = Arg(str, "", "Folder to save the annotations in; it has to exist.")
+    save_preprocessed_annotations_dir = Arg(str, "", "Folder for the saved annotations. It must exist.")
     dump_meta_files_path = Arg(
         str,
         None,
@@ -111,14 +111,14 @@ class COCO(RecordReader):
         if v["images"] is not None and not v["images"]:
             raise ValueError(f"{name}: 'images' is an empty list; leave it out to read all")
         if v["skip_cached_images"]:
-            raise ValueError(f"{name}: 'skip_cached_images' can't be used, as every picture comes with its objects")
+            raise ValueError(f"{name}: 'skip_cached_images' can't be used, as every image comes with its objects")
         if self.folder:
             baked = ("images", "ltrb", "ratio", "size_threshold", "skip_empty", "avoid_class_remapping", "masks")
             given = sorted({*baked, "annotations_file", "include_iscrowd"} & self.given - {"masks"})
             if given:
                 raise ValueError(
-                    f"{name}: {', '.join(given)} can't be used with 'preprocessed_annotations', which were saved as "
-                    "they were asked for then"
+                    f"{name}: {', '.join(given)} can't be used with 'preprocessed_annotations', which were saved with "
+                    "the arguments of that time"
                 )
 
     @property

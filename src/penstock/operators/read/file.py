@@ -21,15 +21,16 @@ _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm"
 
 
 class File(RecordReader):
-    """Reads whole files and gives their bytes and labels.
+    """Reads whole files and returns their bytes and labels.
 
     The files are given in one of three ways: `file_root` alone is a folder whose sub-folders are the classes; `files`,
-    with or without `labels`, is a list; `file_list` names a text file of lines "path label".
+    with or without `labels`, is a list; `file_list` is a text file of lines "path label".
 
-    Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both know the path (`source_info`).
-    A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see
-    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads. But of long WAV files
-    that only `fn.decoders.audio` takes, with a slice or crop behind it, no more is read than that needs, unless by URL.
+    Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both have the path as `source_info`.
+    A file that is missing, empty, not a regular file, can't be read, or shrinks while it is read is a bad sample (see
+    `on_error` of the pipeline). Native threads read whole files, in parallel and ahead. One exception: of long WAV
+    files that are used only by `fn.decoders.audio` followed by a slice or crop, only the part that it needs is read,
+    unless they are read by URL.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -52,23 +53,20 @@ class File(RecordReader):
     file_root = Arg(
         str,
         None,
-        "Folder of the data set. Alone: its sub-folders, sorted, are the classes 0, 1, ... and the files in them, "
-        "sorted, "
-        "the samples; deeper folders are not visited. With `files` or `file_list`: the folder that relative paths "
-        "are in.",
+        "Folder of the data set. By itself, its sub-folders, sorted, are the classes 0, 1, ... and the files in them, "
+        "sorted, are the samples; deeper folders are not searched. With `files` or `file_list`, the folder of relative "
+        "paths.",
     )
-    files = Arg([str], None, "Paths of the files, relative to `file_root` or else to the working folder.")
-    labels = Arg([int], None, "One label for each of `files`; by default their numbers.")
+    files = Arg([str], None, "Paths of the files, relative to `file_root` if it is given, or to the working folder.")
+    labels = Arg([int], None, "One label for each of `files`. By default their indices.")
     file_list = Arg(
         str,
         None,
         'Path of a text file of lines "path label". Relative paths are in `file_root`, by default the list\'s folder.',
     )
     file_filters = Arg([str], [f"*.{e}" for e in _MEDIA], "Glob patterns of the files to read from `file_root`.")
-    dir_filters = Arg([str], None, "Glob patterns of the sub-folders of `file_root` to read; all by default.")
-    case_sensitive_filter = Arg(
-        bool, False, "Whether `file_filters` and `dir_filters` tell capital letters from small ones."
-    )
+    dir_filters = Arg([str], None, "Glob patterns of the sub-folders of `file_root` to read. By default all.")
+    case_sensitive_filter = Arg(bool, False, "Whether `file_filters` and `dir_filters` are case-sensitive.")
 
     def setup(self) -> None:
         super().setup()

@@ -16,18 +16,18 @@ from ._records import Parsed, Records
 class Fits(FilesOfFolder):
     """Reads images from FITS files.
 
-    The files are given in one of three ways: `file_root` alone is a folder that is searched, and its sub-folders, for
-    files that match `file_filter`; `files` is a list; `file_list` names a text file with one path a line.
+    The files are given in one of three ways: `file_root` alone is a folder, which is searched with its sub-folders for
+    files that match `file_filter`; `files` is a list; `file_list` is a text file with one path per line.
 
-    There is an output for each of `hdu_indices`, of the type and shape of the image, whose first axis in FITS, which
-    runs fastest, is the last one here. Where BSCALE and BZERO are given, values are BSCALE * stored + BZERO: the
-    smallest integers that hold all of them if the values are only shifted by an integer (so unsigned ones are), else
-    float for up to 16 bits and double beyond, as CFITSIO and DALI do it. BLANK is not looked at. All images of a batch
-    have one type and one number of dimensions.
+    There is one output for each of `hdu_indices`, with the type and shape of the image. Axes are reversed: the first
+    axis in FITS, which varies fastest, is the last one here. If BSCALE and BZERO are given, values are
+    `BSCALE * stored + BZERO`. Their type is the smallest integer type that holds all of them if the values are only
+    shifted by an integer (as unsigned ones are), otherwise float for up to 16 bits and double for more, as in CFITSIO
+    and DALI. BLANK is ignored. All images of a batch must have the same type and number of dimensions.
 
-    Images compressed by tiles are unpacked, quantised floats among them: those of RICE_1, GZIP_1, GZIP_2, PLIO_1,
-    HCOMPRESS_1 and NOCOMPRESS. Tables and damaged files are bad samples: see `on_error` of the pipeline. With
-    device="gpu" the CPU reads, and images are copied to the GPU.
+    Images with tile compression are decompressed, including quantised floats: RICE_1, GZIP_1, GZIP_2, PLIO_1,
+    HCOMPRESS_1 and NOCOMPRESS. Tables and damaged files are bad samples (see `on_error` of the pipeline). With
+    device="gpu", the CPU reads the images, and they are copied to the GPU.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -48,8 +48,8 @@ class Fits(FilesOfFolder):
     parser = "read/fits"
 
     file_filter = Arg(str, "*.fits", "Glob pattern of the files to read from `file_root`.")
-    hdu_indices = Arg([int], [2], "Which HDUs to read, counted from 1, the primary one; by default the one behind it.")
-    dtypes = Arg([DALIDataType], None, "The types that the outputs have to have; by default those of the images.")
+    hdu_indices = Arg([int], [2], "HDUs to read, counted from 1 (the primary HDU). By default the one after it.")
+    dtypes = Arg([DALIDataType], None, "Required types of the outputs. By default any; outputs have the images' types.")
 
     def setup(self) -> None:
         super().setup()

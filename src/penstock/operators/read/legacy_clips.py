@@ -14,8 +14,8 @@ _NO_EFFECT = "Accepted for compatibility."
 
 
 class LegacyClips(Sequences):
-    """What `readers.video` reads: for each sequence the compressed pictures that it needs, and in which order its
-    frames come.
+    """Reads the compressed data for `readers.video`: for each sequence the compressed frames that it needs, and the
+    order of its frames.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -26,29 +26,30 @@ class LegacyClips(Sequences):
     """
 
     module = "_video"
-    labels = Arg([int], None, "One label for each of `filenames`; an empty list gives them the labels 0, 1, ...")
+    labels = Arg([int], None, "One label for each of `filenames`; an empty list gives the labels 0, 1, ...")
     file_list_frame_num = Arg(
         bool,
         False,
-        "Start and end in the file list are frame numbers instead of seconds; fractions are cut off. Negative numbers "
-        "(and seconds) count from the end.",
+        "Whether start and end in the file list are frame numbers instead of seconds; fractions are truncated. "
+        "Negative numbers (and seconds) count from the end.",
     )
     file_list_include_preceding_frame = Arg(
         bool,
         False,
-        "Times in the file list that lie between two frames: the range starts with the frame before and ends behind "
-        "the frame that is shown then. By default it starts with the frame after and ends before the frame shown then.",
+        "How times in the file list that are between two frames are rounded. True: the range starts with the frame "
+        "before and ends after the frame shown at that time. By default it starts with the frame after and ends "
+        "before the frame shown then.",
     )
     pad_sequences = Arg(
         bool,
         False,
-        "Gives also the sequences that reach beyond the end; frames they lack are zero, their numbers and times -1.",
+        "Whether to return sequences that extend beyond the end; missing frames are zero, their numbers and times -1.",
     )
     dtype = Arg(DALIDataType, DALIDataType.UINT8, "Type of the frames: UINT8 or FLOAT.")
-    normalized = Arg(bool, False, "Gives values from 0 to 1 instead of 0 to 255.")
+    normalized = Arg(bool, False, "Whether values are in [0, 1] instead of [0, 255].")
     channels = Arg(int, 3, _NO_EFFECT, hidden=True)
     additional_decode_surfaces = Arg(int, 2, _NO_EFFECT, hidden=True)
-    skip_vfr_check = Arg(bool, False, "No effect: videos of variable frame rate are read exactly.")
+    skip_vfr_check = Arg(bool, False, "Has no effect: videos with a variable frame rate are read exactly.")
 
     @classmethod
     def display_name(cls) -> str:

@@ -42,18 +42,18 @@ class _Shard(NamedTuple):
 
 
 class MDS(RecordReader):
-    """Reads data sets of MosaicML Streaming, as its `MDSWriter` writes them: an `index.json` and shards.
+    """Reads data sets of MosaicML Streaming, as written by its `MDSWriter`: an `index.json` and shards.
 
-    Each entry of `columns` is an output. What comes of a column depends on its encoding:
+    Each entry of `columns` is an output, whose form depends on the column's encoding:
 
     * "bytes", "jpeg", "png", "str", "json" and "str_int" (or "_float", "_decimal"): uint8 of shape (bytes,);
-    * "int" and numbers such as "float32": of that type ("int" is int64) and shape (1,);
-    * "ndarray": of its type and shape; where samples say the type, those of a batch have to agree;
+    * "int" and numbers such as "float32": the number's type ("int" is int64), of shape (1,);
+    * "ndarray": the array's type and shape; if samples store the type, it must be the same in a batch;
     * "pil": uint8 of shape (height, width, channels), layout HWC, for the modes L, RGB and RGBA.
 
-    Other encodings ("pkl", lists) can't be read. Shards compressed by "zstd", "gz", "bz2" or "snappy", or by "br" where
-    the package brotli is installed, are unpacked when the pipeline is built, into `local`; they are not unpacked again
-    while they stay as they are. A sample that is damaged is a bad sample: see `on_error` of the pipeline.
+    Other encodings ("pkl", lists) are not supported. Shards compressed with "zstd", "gz", "bz2" or "snappy", or with
+    "br" if the package brotli is installed, are decompressed to `local` when the pipeline is built, and again only if
+    they change. A damaged sample is a bad sample (see `on_error` of the pipeline).
 
     >>> import json, os, struct, tempfile
     >>> from penstock import fn, pipeline_def
@@ -77,13 +77,12 @@ class MDS(RecordReader):
     module = "readers"
     parser = "read/mds"
 
-    path = Arg([str], doc="Folders with an index.json, one behind the other.")
-    columns = Arg([str], doc='Names of columns, such as ["image", "label"]: the outputs.')
+    path = Arg([str], doc="Folders with an index.json, which are read one after the other.")
+    columns = Arg([str], doc='Names of the columns to return, such as ["image", "label"].')
     local = Arg(
         str,
         None,
-        "Folder for compressed shards when they are unpacked; by default one in the user's cache "
-        "($XDG_CACHE_HOME/penstock/shards).",
+        "Folder for decompressed shards. By default one in the user's cache ($XDG_CACHE_HOME/penstock/shards).",
     )
 
     def setup(self) -> None:
@@ -131,7 +130,7 @@ class MDS(RecordReader):
             raise OSError(e.errno, f"the index can't be read: {e.strerror}", storage.without_secrets(path)) from None
         except (KeyError, TypeError, AttributeError, RecursionError) as e:
             what = f"it lacks {e}" if isinstance(e, KeyError) else str(e)
-            raise ValueError(f"{storage.without_secrets(path)} is no index of MDS shards: {what}") from None
+            raise ValueError(f"{storage.without_secrets(path)} is not an index of MDS shards: {what}") from None
         except ValueError as e:
             raise ValueError(f"{storage.without_secrets(path)}: {e}") from None
         return shards

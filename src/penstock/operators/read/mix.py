@@ -28,20 +28,20 @@ _INT64 = np.dtype("i8")
 class Mix(Source, Seeded):
     """Mixes the samples of several readers, in proportion to weights.
 
-    Takes what calls of readers return, and gives the same: one output, a list, or a dictionary.
+    Takes the outputs of readers and returns the same kind: one output, a list, or a dictionary.
 
-    Among any k samples that come one behind the other, a reader has its share of them, k * weight / sum of the weights,
-    within one sample for each reader. Which reader a sample comes from is a function of (`seed`, number of the sample),
-    the same in all shards and for any batch size. Each reader goes through its own epochs in its own order: one with a
-    large weight begins anew while others are in their first epoch.
+    Of any k consecutive samples, a reader provides its share, k * weight / sum of the weights, within one sample per
+    reader. The reader of a sample is a function of (`seed`, number of the sample), the same in all shards and for any
+    batch size. Each reader goes through its own epochs in its own order: one with a large weight may start a new epoch
+    while others are in their first one.
 
-    Shards are those of the readers, which have to have the same `num_shards` and `shard_id`; each sample of a reader
-    comes once in an epoch of that reader, whatever the number of shards, also when it is resumed with another one. A
-    checkpoint holds where every reader is. What a reader gives can't be used otherwise, too; operators that differ
-    between readers are called behind `fn.mix`, or the readers are read by pipelines of their own.
+    Shards are those of the readers, which must have the same `num_shards` and `shard_id`. Each sample of a reader is
+    returned once in an epoch of that reader, for any number of shards, even if training is resumed with another number.
+    A checkpoint stores the position of every reader. The output of a reader that is mixed can't be used elsewhere. To
+    apply different operators to each reader, call them after `fn.mix`, or use separate pipelines.
 
-    The outputs of the readers have to agree in type, number of dimensions and layout. The `name` is that for
-    `epoch_size`, `reader_meta` and iterators.
+    The outputs of the readers must have the same types, numbers of dimensions and layouts. `name` is the reader's name
+    for `epoch_size`, `reader_meta` and iterators.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -61,19 +61,19 @@ class Mix(Source, Seeded):
     positional = ("readers",)
     picks_suffice = True
 
-    readers = Arg(object, None, "What calls of readers return; given by position.")
-    weights = Arg([float], None, "A number above 0 for each reader; equal ones by default. Their sum need not be 1.")
+    readers = Arg(object, None, "Outputs of readers, passed by position.")
+    weights = Arg([float], None, "A number above 0 for each reader. By default all are equal. Need not add up to 1.")
     num_samples = Arg(
         int,
         None,
-        "How many samples an epoch has, over all shards; by default as many as the readers together.",
+        "Number of samples in an epoch, over all shards. By default the sum over the readers.",
         bits=64,
     )
 
     @classmethod
     def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         if "readers" in kwargs:
-            raise TypeError("fn.mix takes what readers return by position: fn.mix(a, b, weights=[3, 1])")
+            raise TypeError("fn.mix takes the outputs of readers by position: fn.mix(a, b, weights=[3, 1])")
         return {"readers": Returned(given), **kwargs}
 
     keys: tuple[str, ...] | None = None  # where outputs are a dictionary
@@ -82,9 +82,9 @@ class Mix(Source, Seeded):
     def setup(self) -> None:
         v, given = self.values, self.values["readers"]
         if not isinstance(given, Returned):
-            raise TypeError("it takes what readers return by position: fn.mix(a, b, weights=[3, 1])")
+            raise TypeError("it takes the outputs of readers by position: fn.mix(a, b, weights=[3, 1])")
         if len(given.outputs) < 2:
-            raise ValueError(f"it takes what at least two readers return; got {len(given.outputs)}")
+            raise ValueError(f"it takes the outputs of at least two readers; got {len(given.outputs)}")
         found = [_reader_of(i, outputs) for i, outputs in enumerate(given.outputs, 1)]
         self.parts = tuple(op for op, _, _ in found)
         self.indices = [indices for _, indices, _ in found]
@@ -293,7 +293,7 @@ def _reader_of(number: int, outputs: Any) -> tuple[ShardedSource, list[int], tup
         wrong = next((op for op in found if op is not None and not isinstance(op, ShardedSource)), None)
         got = wrong.display_name() if wrong is not None else repr(outputs)
         raise TypeError(
-            f"it takes what calls of readers return, on the CPU; argument {number} comes from {got}. Call other "
+            f"it takes the outputs of readers, on the CPU; argument {number} comes from {got}. Call other "
             "operators, and .gpu(), behind fn.mix"
         )
     if any(op is not found[0] for op in found):

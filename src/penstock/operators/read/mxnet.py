@@ -12,10 +12,10 @@ from ._records import Parsed, RecordReader, Records
 
 
 class MXNet(RecordReader):
-    """Reads images and labels from RecordIO files, as MXNet's `im2rec` writes them.
+    """Reads images and labels from RecordIO files, as written by MXNet's `im2rec`.
 
-    Outputs: the encoded image, uint8 of shape (bytes,), and its labels, float32 of shape (labels,). Records that are
-    damaged are bad samples: see `on_error` of the pipeline.
+    Outputs: the encoded image, uint8 of shape (bytes,), and its labels, float32 of shape (labels,). Damaged records are
+    bad samples (see `on_error` of the pipeline).
 
     >>> import os, struct, tempfile
     >>> from penstock import fn, pipeline_def
@@ -37,8 +37,8 @@ class MXNet(RecordReader):
     index_path = Arg(
         [str],
         None,
-        "Paths of an index for each of the files, as `rec2idx` and `im2rec` write it. Without it the files are looked "
-        "at when the pipeline is built, and what was found is kept in the user's cache until they change.",
+        "Paths of the index of each file, as written by `rec2idx` and `im2rec`. Without it, the files are scanned "
+        "when the pipeline is built, and the result is kept in the user's cache until they change.",
     )
 
     parser = "read/recordio"

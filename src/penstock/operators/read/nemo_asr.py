@@ -38,17 +38,17 @@ _MOST_TOLD = 3  # lines that a warning tells
 
 
 class NemoAsr(RecordReader):
-    """Reads recordings of speech from manifests of NeMo: text files with a JSON object on each line.
+    """Reads recordings of speech from NeMo manifests: text files with one JSON object per line.
 
-    An entry has `audio_filepath`, and may have `text`, `duration` and `offset`, in seconds: then only that part of the
-    recording is taken. Other keys are passed over. A path that is not absolute is relative to the working directory, or
-    to the manifest's folder if the first of the manifest's exists only there. Lines that are no such entry are left
-    out, with a warning. Recordings are decoded as `fn.decoders.audio` decodes them. Of a long WAV file that has several
-    entries, or one with an `offset`, only the header and the entry's samples are read, also by URL.
+    An entry has `audio_filepath`, and may have `text`, `duration` and `offset` (in seconds), which select a part of the
+    recording. Other keys are ignored. Relative paths are relative to the working folder, or to the manifest's folder if
+    the manifest's first file exists only there. Invalid lines are omitted with a warning. Recordings are decoded as by
+    `fn.decoders.audio`. If a long WAV file has several entries, or one with an `offset`, only its header and the
+    samples of the entry are read, by URL too.
 
-    Outputs: the samples, (time) or without `downmix` (time, channels), without a layout; and, where they are asked for,
-    in this order: the sampling rate of the recording (before resampling), a float32 scalar; its text in UTF-8, uint8 of
-    any length, which is empty if the entry has none; the number of the entry among those that are taken, (1,) of int64.
+    Outputs: the samples, (time), or (time, channels) without `downmix`, without a layout; and, if requested, in this
+    order: the sampling rate of the recording (before resampling), a float32 scalar; its text in UTF-8, uint8, empty if
+    the entry has none; the index of the entry among those that are read, int64 of shape (1,).
 
     >>> import json, os, tempfile, wave
     >>> from penstock import fn, pipeline_def
@@ -73,16 +73,16 @@ class NemoAsr(RecordReader):
 
     manifest_filepaths = Arg([str], doc="Paths of the manifests.")
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, f"Type of the samples, one of {', '.join(_TYPES)}.")
-    downmix = Arg(bool, True, "Gives the mean of the channels, as one signal without an axis of channels.")
-    sample_rate = Arg(float, -1.0, "Sampling rate to which recordings are resampled, in Hz; by default they are not.")
-    quality = Arg(float, 50.0, "Of resampling, from 0 to 100, as of `fn.audio_resample`.")
+    downmix = Arg(bool, True, "Whether to return the mean of the channels, as one signal without a channel axis.")
+    sample_rate = Arg(float, -1.0, "Sampling rate to which recordings are resampled, in Hz. By default they are not.")
+    quality = Arg(float, 50.0, "Resampling quality, from 0 to 100, as in `fn.audio_resample`.")
     min_duration = Arg(
-        float, 0.0, "Entries with a shorter duration, in seconds, are left out, as are those that say none; 0: none is."
+        float, 0.0, "Entries with a shorter duration, in seconds, or without one are omitted; 0: no minimum."
     )
-    max_duration = Arg(float, 0.0, "Entries with a longer duration, in seconds, are left out; 0: none is.")
-    read_sample_rate = Arg(bool, True, "Whether sampling rates are an output.")
-    read_text = Arg(bool, True, "Whether texts are an output.")
-    read_idxs = Arg(bool, False, "Whether the numbers of entries are an output.")
+    max_duration = Arg(float, 0.0, "Entries with a longer duration, in seconds, are omitted; 0: no maximum.")
+    read_sample_rate = Arg(bool, True, "Whether to return sampling rates.")
+    read_text = Arg(bool, True, "Whether to return texts.")
+    read_idxs = Arg(bool, False, "Whether to return the indices of entries.")
     normalize_text = Arg(bool, False, "No longer used.", hidden=True, deprecated="it has no effect")
 
     def setup(self) -> None:
@@ -197,4 +197,4 @@ def _warn(manifest: str, table: dict[str, np.ndarray]) -> None:
     told = "; ".join(f"line {line}: {why}" for line, why in zip(lines[:_MOST_TOLD], whys))
     more = f"; and {len(lines) - _MOST_TOLD} more" if len(lines) > _MOST_TOLD else ""
     name = storage.without_secrets(manifest)
-    warnings.warn(f"{name}: lines that are no entries are left out: {told}{more}", stacklevel=2)
+    warnings.warn(f"{name}: lines that are not valid entries are left out: {told}{more}", stacklevel=2)

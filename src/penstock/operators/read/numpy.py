@@ -23,21 +23,20 @@ _HEAD = 64
 class Numpy(FilesOfFolder):
     """Reads arrays from .npy files.
 
-    The files are given in one of three ways: `file_root` alone is a folder that is searched, and its sub-folders, for
-    files that match `file_filter`; `files` is a list; `file_list` names a text file with one path a line.
+    The files are given in one of three ways: `file_root` alone is a folder, which is searched with its sub-folders for
+    files that match `file_filter`; `files` is a list; `file_list` is a text file with one path per line.
 
-    The output has the type and shape of the array, and no layout. Files are of version 1 to 3, hold numbers or booleans
-    in the byte order of this machine, in C's or Fortran's order; all arrays of a batch have one type and one number of
-    dimensions. Of a region of interest only the rows that it needs are read: those between its first and its last
-    element in the file. A file that is damaged, or that the region does not fit, is a bad sample: see `on_error` of the
-    pipeline.
+    The output has the type and shape of the array, and no layout. Files must have version 1 to 3 and contain numbers or
+    booleans in the byte order of this machine, in C or Fortran order; all arrays of a batch must have the same type and
+    number of dimensions. For a region of interest, only the bytes from its first to its last element in the file are
+    read. A file that is damaged, or that does not contain the region, is a bad sample (see `on_error` of the pipeline).
 
-    Where the region is data, such as random numbers, each sample has its own; an empty vector stands for no region.
-    Such samples can be read only when their regions are known, not ahead.
+    If the region is data, such as random numbers, each sample has its own; an empty vector means the whole array. Such
+    samples can't be read ahead, only when their regions are known.
 
-    With device="gpu" arrays and regions that lie in the file as they come out are read by GPUDirect Storage, past the
-    memory of the host, where the machine can do that (`penstock doctor` says whether, and if not, why). The rest is
-    read by the CPU and copied to the GPU.
+    With device="gpu", arrays and regions that are stored as they are returned are read with GPUDirect Storage, without
+    passing through host memory, if the machine supports it (`penstock doctor` reports whether it does, and if not,
+    why). Others are read by the CPU and copied to the GPU.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -58,21 +57,21 @@ class Numpy(FilesOfFolder):
     gpu_files: Any = None  # reads to the GPU past the host
 
     file_filter = Arg(str, "*.npy", "Glob pattern of the files to read from `file_root`.")
-    roi_start = PerSample([int], None, "Where the region begins.", ragged=True)
-    rel_roi_start = PerSample([float], None, "Where the region begins, 1.0 being the end of the array.", ragged=True)
-    roi_end = PerSample([int], None, "Where the region ends; not part of it.", ragged=True)
-    rel_roi_end = PerSample([float], None, "Where the region ends, 1.0 being the end of the array.", ragged=True)
-    roi_shape = PerSample([int], None, "Shape of the region.", ragged=True)
-    rel_roi_shape = PerSample([float], None, "Shape of the region, 1.0 being that of the array.", ragged=True)
-    roi_axes = Arg([int], [], "The axes that these are for, in the order of the values; all of them by default.")
+    roi_start = PerSample([int], None, "Start of the region, in elements.", ragged=True)
+    rel_roi_start = PerSample([float], None, "Start of the region; 1.0 is the end of the array.", ragged=True)
+    roi_end = PerSample([int], None, "End of the region in elements, exclusive.", ragged=True)
+    rel_roi_end = PerSample([float], None, "End of the region; 1.0 is the end of the array.", ragged=True)
+    roi_shape = PerSample([int], None, "Shape of the region, in elements.", ragged=True)
+    rel_roi_shape = PerSample([float], None, "Shape of the region; 1.0 is that of the array.", ragged=True)
+    roi_axes = Arg([int], [], "Axes of the region, in the order of the values. By default all.")
     out_of_bounds_policy = Arg(
         str,
         "error",
-        'What to do with a region that reaches beyond the array: "error", "pad" it with `fill_value`, or '
-        '"trim_to_shape", which leaves out what is beyond.',
+        'What happens if the region extends beyond the array: "error" raises an error, "pad" fills with `fill_value`, '
+        '"trim_to_shape" cuts the region.',
     )
-    fill_value = Arg(float, 0.0, 'The value beyond the array, for "pad".')
-    use_o_direct = Arg(bool, False, "Reads past the system's cache: for data read once. Not with a region.")
+    fill_value = Arg(float, 0.0, 'Value beyond the array, for "pad".')
+    use_o_direct = Arg(bool, False, "Whether to bypass the system's cache, for data read once. Not with a region.")
     cache_header_information = Arg(
         bool, False, "Accepted for compatibility; headers are read with the data.", hidden=True
     )

@@ -28,27 +28,27 @@ _INT64 = np.dtype("i8")
 
 
 class Parquet(ShardedSource):
-    """Reads columns of Parquet files, or of a `datasets.Dataset` of Hugging Face. Each row is a sample.
+    """Reads columns of Parquet files, or of a `datasets.Dataset` from Hugging Face. Each row is a sample.
 
-    Each entry of `columns` is an output. What comes of a column depends on its type:
+    Each entry of `columns` is an output, whose form depends on the column's type:
 
     * bytes and strings: uint8 of shape (bytes,);
-    * numbers and booleans: of their type and shape (1,);
-    * lists of numbers: of their type and shape (values,);
-    * {bytes, path}, as Hugging Face keeps images and recordings: their content as it is stored, uint8 of shape
-      (bytes,); that of the file at `path` where `bytes` is empty.
+    * numbers and booleans: the column's type, of shape (1,);
+    * lists of numbers: the numbers' type, of shape (values,);
+    * {bytes, path}, in which Hugging Face stores images and audio: the content as stored, uint8 of shape (bytes,); that
+      of the file at `path` if `bytes` is empty.
 
-    A row without a value (null) is a bad sample, as are the rows of a row group that can't be read: see `on_error` of
-    the pipeline.
+    A row without a value (null) is a bad sample, and so are the rows of a row group that can't be read (see `on_error`
+    of the pipeline).
 
-    Parquet files can only be read by row groups, which are decoded ahead, by as many threads as the pipeline reads
-    with. `shuffle="windows"` keeps to that: it reads each row group once an epoch. Other ways to shuffle read a row
-    group for almost every sample, and are quick only if all of them fit into 1 GB of memory; the rows of a `Dataset`
-    can be read in any order. Needs pyarrow: the extra `penstock[parquet]`.
+    Parquet files can only be read by row groups. They are decoded ahead, by as many threads as the pipeline reads with.
+    `shuffle="windows"` reads each row group once per epoch. Other ways to shuffle read a row group for almost every
+    sample, and are fast only if all row groups fit into 1 GB of memory. The rows of a `Dataset` can be read in any
+    order. Requires pyarrow: the extra `penstock[parquet]`.
 
-    Columns of bytes, strings, numbers and {bytes, path} whose pages are plain, by dictionary or by lengths
-    (DELTA_LENGTH_BYTE_ARRAY), uncompressed or compressed by Snappy or zstd, are decoded without pyarrow, in a third of
-    the time. pyarrow decodes lists, booleans, and pages of other encodings and compressions.
+    Columns of bytes, strings, numbers and {bytes, path} are decoded without pyarrow, in a third of the time, if their
+    pages are plain, dictionary or DELTA_LENGTH_BYTE_ARRAY encoded and uncompressed or compressed with Snappy or zstd.
+    pyarrow decodes lists, booleans, and pages with other encodings and compressions.
 
     >>> import os, tempfile
     >>> import pyarrow, pyarrow.parquet
@@ -70,7 +70,7 @@ class Parquet(ShardedSource):
         object,
         doc='A path, a folder, a pattern such as "data/train-*.parquet", a list of these, or a `datasets.Dataset`.',
     )
-    columns = Arg([str], doc='Names of columns, such as ["image", "label"]: the outputs.')
+    columns = Arg([str], doc='Names of the columns to return, such as ["image", "label"].')
 
     groups: RowGroups | None = None
 

@@ -14,12 +14,12 @@ from ._blocks import whole_files
 
 
 class Read(Operator):
-    """Reads a file for each sample, whose path is the sample: bytes, uint8 or int8 of shape (length,).
+    """Reads one file per sample; the sample is the file's path: bytes, uint8 or int8 of shape (length,).
 
-    Such paths come from an `external_source`, by `np.frombuffer(path.encode(), np.uint8)`; what follows a zero byte is
-    ignored. The output is the content, uint8 of shape (size,), and knows the path (`source_info`); that of an empty
-    file is empty. A path that leads to no regular file, or to one that can't be read, is a bad sample: see `on_error`
-    of the pipeline. The threads of the pipeline read.
+    Paths can come from an `external_source`, as `np.frombuffer(path.encode(), np.uint8)`; anything after a zero byte is
+    ignored. The output is the content, uint8 of shape (size,), with the path as `source_info`; for an empty file it is
+    empty. A path that is not a regular file, or a file that can't be read, is a bad sample (see `on_error` of the
+    pipeline). The threads of the pipeline read the files.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -37,12 +37,13 @@ class Read(Operator):
     by_frame = False
     is_prompt = True
     dont_use_mmap = Arg(
-        bool, False, "No effect: files are always read, as one that is cut short while mapped ends the process."
+        bool, False, "Has no effect: files are never mapped, as truncating a mapped file ends the process."
     )
     use_o_direct = Arg(
         bool,
         False,
-        "Reads past the system's cache, where the file system can do that: for data read once, or larger than memory.",
+        "Whether to bypass the system's cache if the file system supports it, for data read once or larger than "
+        "memory.",
     )
 
     def run(self, a: Arguments, x: Batch) -> Batch:

@@ -19,13 +19,13 @@ _MOST_PIXELS = 1 << 29  # of a frame; more is damage, or meant to take all memor
 
 
 class Sequence(RecordReader):
-    """Reads sequences of frames: of pictures in the sub-folders of `file_root`, each of which is a stream.
+    """Reads sequences of frames: images in the sub-folders of `file_root`, each of which is a stream.
 
-    Frames of a stream come in the order of their names. Sequences begin at every `step`-th frame and have
-    `sequence_length` frames, every `stride`-th; those that the stream is too short for are left out.
+    Frames of a stream are in the order of their names. A sequence begins at every `step`-th frame and has
+    `sequence_length` frames, every `stride`-th; sequences that do not fit into the stream are omitted.
 
-    The output is uint8 of shape (frames, height, width, channels), layout FHWC. A sequence with a picture that can't be
-    decoded, or whose pictures differ in size, is a bad sample: see `on_error` of the pipeline. Its source is the file
+    The output is uint8 of shape (frames, height, width, channels), layout FHWC. A sequence with an image that can't be
+    decoded, or with images of different sizes, is a bad sample (see `on_error` of the pipeline). Its source is the file
     of its first frame.
 
     >>> import os, tempfile
@@ -47,8 +47,8 @@ class Sequence(RecordReader):
 
     file_root = Arg(str, doc="Folder whose sub-folders are the streams.")
     sequence_length = Arg(int, doc="Frames of a sequence.")
-    step = Arg(int, 1, "Distance between the first frames of neighbouring sequences.")
-    stride = Arg(int, 1, "Distance between neighbouring frames of a sequence.")
+    step = Arg(int, 1, "Distance between the first frames of consecutive sequences.")
+    stride = Arg(int, 1, "Distance between consecutive frames of a sequence.")
     image_type = Arg(DALIImageType, DALIImageType.RGB, "Colour space of the output: RGB, BGR, GRAY or ANY_DATA.")
 
     def setup(self) -> None:

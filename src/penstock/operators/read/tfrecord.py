@@ -25,20 +25,20 @@ _WANTED = np.dtype(
 
 
 class TFRecord(RecordReader):
-    """Reads TFRecord files of `tf.Example`s, and gives the features that are asked for.
+    """Reads features from TFRecord files of `tf.Example`s.
 
-    A call gives a dictionary, with an output for each key of `features`. What a feature is like is told by
+    Returns a dictionary, with an output for each key of `features`. A feature is described by
     `tfrecord.FixedLenFeature(shape, dtype, default)` or `tfrecord.VarLenFeature([partial_shape,] dtype, default)`:
 
-    * numbers, int64 or float32: of the `shape`, or of as many rows of `partial_shape` as there are values;
+    * numbers, int64 or float32: of the `shape`, or with as many rows of `partial_shape` as there are values;
     * one string, such as an encoded image, by `FixedLenFeature([], tfrecord.string, "")`: uint8 of shape (bytes,); the
       first one if there are several;
-    * several strings, by `FixedLenFeature([k], tfrecord.string, "")` or a VarLenFeature: uint8 of the shape, and behind
-      it the length of the longest one, with zeros behind those that are shorter.
+    * several strings, by `FixedLenFeature([k], tfrecord.string, "")` or a VarLenFeature: uint8 of the shape, with the
+      length of the longest string as the last extent; shorter strings are padded with zeros.
 
-    Where an example lacks a feature, or has no values for it, a FixedLenFeature has its default, and a VarLenFeature no
-    elements. Other types than asked for, and other numbers of values, are errors of the sample, as are records that are
-    damaged: see `on_error` of the pipeline. Of a `tf.SequenceExample` the features of its context are read.
+    If an example does not have a feature, or has no values for it, a FixedLenFeature has its default, and a
+    VarLenFeature no elements. Other types or numbers of values than described and damaged records are errors of the
+    sample (see `on_error` of the pipeline). For a `tf.SequenceExample`, the features of its context are read.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def, tfrecord
@@ -58,20 +58,18 @@ class TFRecord(RecordReader):
     module = "readers"
     deprecated = ("TFRecordReader",)
 
-    path = Arg([str], doc="Paths of the TFRecord files; not compressed ones.")
+    path = Arg([str], doc="Paths of the TFRecord files, which must not be compressed.")
     index_path = Arg(
         [str],
         None,
-        "Paths of an index for each of the files, as `tfrecord2idx` writes it. Without it the files are looked at when "
-        "the pipeline is built, and what was found is kept in the user's cache until they change.",
+        "Paths of the index of each file, as written by `tfrecord2idx`. Without it, the files are scanned when the "
+        "pipeline is built, and the result is kept in the user's cache until they change.",
     )
-    features = Arg(object, doc="A dictionary: what to read, by the names of features.")
+    features = Arg(object, doc="Dictionary of the features to read, by name.")
     use_o_direct = Arg(
         bool, False, "Accepted for compatibility; files are read through the system's cache.", hidden=True
     )
-    verify_checksums = Arg(
-        bool, True, "Whether a record whose checksum is wrong is a bad sample; otherwise it is read."
-    )
+    verify_checksums = Arg(bool, True, "Whether a record with a wrong checksum is a bad sample. Otherwise it is read.")
 
     def setup(self) -> None:
         super().setup()

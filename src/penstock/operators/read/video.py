@@ -13,17 +13,16 @@ from .legacy_clips import LegacyClips
 
 
 class Video(LegacyClips):
-    """Reads sequences of frames of videos, with any codec that `decoders.video` has.
+    """Reads sequences of frames from videos, with any codec that `decoders.video` supports.
 
-    A video gives a sequence every `step` frames, as many as lie in it whole; with `pad_sequences` those that reach
-    beyond its end, too. Only the bytes that a sequence needs are read and decoded. Frame numbers are exact whatever the
-    frame rate. Files are indexed when the pipeline is built; one that can't be read is a bad sample (see `on_error`),
-    as long as others can.
+    A new sequence begins every `step` frames, as long as it lies completely in the video; with `pad_sequences`,
+    sequences may extend beyond the end. Only the bytes that a sequence needs are read and decoded. Frame numbers are
+    exact for any frame rate. Files are indexed when the pipeline is built; a file that can't be read is a bad sample
+    (see `on_error`), unless none can be read.
 
-    Outputs: frames (FHWC, RGB or YCbCr, uint8 or float32); the label (int32, (1,)) if there are labels, which come
-    from `labels`, the folders in `file_root` or the `file_list`; the frame number and the timestamps if they are asked
-    for. With device="gpu" the GPU's video engines decode what they can, as with `decoders.video`, and outputs are
-    on the GPU.
+    Outputs: frames (FHWC, RGB or YCbCr, uint8 or float32); the label (int32, (1,)) if there are labels, from `labels`,
+    the folders in `file_root` or the `file_list`; the frame number and the timestamps, if requested. With device="gpu",
+    the GPU's video engines decode what they support, as in `decoders.video`, and outputs are on the GPU.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)

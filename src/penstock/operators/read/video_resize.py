@@ -19,7 +19,7 @@ _OF_RESIZE = (ResizeSize.schema.keys() | Resampling.schema.keys()) - LegacyClips
 class VideoResize(Video, ResizeSize, Resampling):  # type: ignore[misc]  # only arguments count: calls are expanded
     """Reads sequences of frames as `readers.video` does, and resizes them as `resize` does.
 
-    Outputs are those of `readers.video`. With device="gpu" the GPU decodes what it can, and resizes.
+    Outputs are those of `readers.video`. With device="gpu", the GPU decodes what it supports, and resizes.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2)

@@ -51,15 +51,15 @@ _TYPES = (
 class Webdataset(RecordReader):
     """Reads samples from tar archives in the WebDataset format.
 
-    A sample is made of neighbouring members with the same name before the first dot: `cat/1.jpg` and `cat/1.cls`. Each
-    entry of `ext` is an output: the bytes of the member with that extension, as a vector of `dtypes`. Several
-    extensions, separated by semicolons, stand for whichever comes first: "jpg;png". Members whose extensions are not
-    asked for are not read.
+    A sample consists of consecutive members with the same name before the first dot: `cat/1.jpg` and `cat/1.cls`. Each
+    entry of `ext` is an output: the bytes of the member with that extension, as a vector of `dtypes`. Of several
+    extensions, separated by semicolons ("jpg;png"), the first member that has one of them is used. Members with other
+    extensions are not read.
 
-    Outputs: one for each of `ext`, of shape (elements,). `source_info` is "archive:offset:member".
-    Archives are ustar, pax or GNU tar, not compressed. Without `index_paths` they are scanned when the pipeline is
-    built, and what is found is kept in the user's cache ($XDG_CACHE_HOME/penstock). A member that is cut off, or that
-    an index does not fit, is a bad sample: see `on_error` of the pipeline.
+    Outputs: one for each of `ext`, of shape (elements,). `source_info` is "archive:offset:member". Archives are ustar,
+    pax or GNU tar, not compressed. Without `index_paths`, they are scanned when the pipeline is built, and the result
+    is kept in the user's cache ($XDG_CACHE_HOME/penstock). A member that is truncated, or does not match an index, is a
+    bad sample (see `on_error` of the pipeline).
 
     >>> import io, os, tarfile, tempfile
     >>> from penstock import fn, pipeline_def
@@ -81,15 +81,15 @@ class Webdataset(RecordReader):
 
     paths = Arg([str], doc="Paths of the archives.")
     ext = Arg([str], doc='Extensions for each output, such as ["jpg;png", "cls"].')
-    index_paths = Arg([str], None, "Paths of index files, one for each archive, as wds2idx makes them (v1.0 to v1.2).")
-    dtypes = Arg([DALIDataType], None, "Types of the outputs; UINT8 by default.")
+    index_paths = Arg([str], None, "Paths of index files, one per archive, as written by wds2idx (v1.0 to v1.2).")
+    dtypes = Arg([DALIDataType], None, "Types of the outputs. By default UINT8.")
     missing_component_behavior = Arg(
         str,
         "",
-        'What to do with samples that lack a component: "empty" (the default) gives an empty vector, "skip" leaves '
-        'the sample out, "error" is an error when the pipeline is built.',
+        'What happens to samples that lack a component: "empty" (the default) returns an empty vector, "skip" omits '
+        'the sample, "error" raises an error when the pipeline is built.',
     )
-    case_sensitive_extensions = Arg(bool, True, "Whether extensions tell capital letters from small ones.")
+    case_sensitive_extensions = Arg(bool, True, "Whether extensions are case-sensitive.")
 
     def setup(self) -> None:
         super().setup()

@@ -20,14 +20,14 @@ class Reduction(Operator, abstract=True):
 
     module = "reductions"
     by_frame = False
-    axes = Arg([int], None, "The axes that are reduced; -1 is the last. All if not given, none if empty.")
-    axis_names = Arg(Layout, None, "The same as names of the layout, such as 'HW'; not together with `axes`.")
-    keep_dims = Arg(bool, False, "Whether reduced axes stay, with extent 1.")
+    axes = Arg([int], None, "Axes that are reduced; -1 is the last. By default all; none if empty.")
+    axis_names = Arg(Layout, None, "Names of the axes that are reduced, such as 'HW', instead of `axes`.")
+    keep_dims = Arg(bool, False, "Whether to keep reduced axes, with extent 1.")
 
     def setup(self) -> None:
         axes, names = self.values["axes"], self.values["axis_names"]
         if axes is not None and names is not None:
-            raise ValueError("arguments 'axes' and 'axis_names' say the same; give one of them")
+            raise ValueError("arguments 'axes' and 'axis_names' exclude each other; give one of them")
         for name, value in (("axes", axes), ("axis_names", names)):
             if value is not None and len(set(value)) < len(value):
                 raise ValueError(f"argument '{name}' has an axis twice: {value}")
@@ -98,7 +98,7 @@ class Spread(Reduction, abstract=True):
 
     inputs = (2, 2)
     kernel = "reductions/variance"
-    ddof = Arg(int, 0, "Subtracted from the number of elements before it divides.")
+    ddof = Arg(int, 0, "Delta degrees of freedom: subtracted from the number of elements in the divisor.")
 
     def plan(self, a: Arguments, x: Spec, *more: Spec) -> None:
         super().plan(a, x)

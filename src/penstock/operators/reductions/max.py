@@ -11,9 +11,9 @@ from ._reduction import Reduction
 
 
 class Max(Reduction):
-    """The largest elements along some axes, in the type of the input.
+    """Returns the largest elements along some axes, in the type of the input.
 
-    NaNs are passed over. The largest of no elements is the smallest finite value of the type.
+    NaN is ignored. The largest of no elements is the smallest finite value of the type.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

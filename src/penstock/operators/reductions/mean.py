@@ -11,10 +11,10 @@ from ._reduction import TypedReduction
 
 
 class Mean(TypedReduction):
-    """Means of the elements along some axes: float32, or with `dtype` the integer type of the input, rounded towards 0.
+    """Computes the mean along some axes: float32, or with `dtype` the integer type of the input, rounded towards 0.
 
-    Computed from exact sums of integers (of 64-bit integers to float32 and of floats: in float64). The mean of no
-    elements is NaN, or 0 as an integer.
+    Computed from exact sums for integers; in float64 for floats, and for 64-bit integers if the output is float32. The
+    mean of no elements is NaN, or 0 as an integer.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

@@ -11,7 +11,7 @@ from ._reduction import TypedReduction, wide
 
 
 class MeanSquare(TypedReduction):
-    """Means of the squared elements along some axes: float32, or with `dtype` a 64-bit integer of the
+    """Computes the mean of the squared elements along some axes: float32, or with `dtype` a 64-bit integer of the
     input's signedness, rounded towards 0.
 
     Computed in float64. The mean of no elements is NaN, or 0 as an integer.

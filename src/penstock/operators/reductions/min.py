@@ -11,9 +11,9 @@ from ._reduction import Reduction
 
 
 class Min(Reduction):
-    """The smallest elements along some axes, in the type of the input.
+    """Returns the smallest elements along some axes, in the type of the input.
 
-    NaNs are passed over. The smallest of no elements is the largest finite value of the type.
+    NaN is ignored. The smallest of no elements is the largest finite value of the type.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

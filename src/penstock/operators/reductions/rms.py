@@ -11,8 +11,8 @@ from ._reduction import TypedReduction
 
 
 class RMS(TypedReduction):
-    """Roots of the means of the squared elements along some axes: float32, or with `dtype` the integer type of the
-    input, rounded towards 0.
+    """Computes the root mean square along some axes: float32, or with `dtype` the integer type of the input, rounded
+    towards 0.
 
     Computed in float64. The value of no elements is NaN, or 0 as an integer.
 

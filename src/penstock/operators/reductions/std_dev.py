@@ -9,12 +9,11 @@ from ._reduction import Spread
 
 
 class StdDev(Spread):
-    """Roots of the mean squared distances of the elements from a mean along some axes:
-    `sqrt(sum((x - mean)^2) / (count - ddof))`, in float32.
+    """Computes the standard deviation along some axes: `sqrt(sum((x - mean)^2) / (count - ddof))`, in float32.
 
-    The second input is the mean, float32: of the shape of the output (reduced axes may be there with extent 1), or one
-    value for all. Computed in float64 from the distances, so small deviations beside a large mean keep their digits.
-    The deviation of no elements is NaN; a divisor of 0 gives infinity.
+    The second input is the mean, float32: of the shape of the output (with or without the reduced axes as extent 1), or
+    one value for all. The result is computed in float64 from the distances, so small deviations are accurate even if
+    the mean is large. The deviation of no elements is NaN; a divisor of 0 gives infinity.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

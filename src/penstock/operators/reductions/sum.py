@@ -11,11 +11,11 @@ from ._reduction import TypedReduction, wide
 
 
 class Sum(TypedReduction):
-    """Sums of the elements along some axes.
+    """Computes the sum of the elements along some axes.
 
-    Integers give by default 64-bit integers of the same signedness; sums are exact, and what does not fit into the type
-    of the output is cut off (modulo 2^bits). Floats are summed in float64 and rounded once. The sum of no elements
-    is 0.
+    By default, sums of integers are 64-bit integers of the same signedness. They are exact; a sum that does not fit
+    into the type of the output wraps around (modulo 2^bits). Floats are summed in float64 and rounded once. The sum of
+    no elements is 0.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

@@ -9,13 +9,12 @@ from ._reduction import Spread
 
 
 class Variance(Spread):
-    """Mean squared distances of the elements from a mean along some axes:
-    `sum((x - mean)^2) / (count - ddof)`, in float32.
+    """Computes the variance along some axes: `sum((x - mean)^2) / (count - ddof)`, in float32.
 
-    The second input is the mean, float32: of the shape of the output (reduced axes may be there with extent 1), or one
-    value for all. Computed in float64 from the distances, so small variances beside a large mean keep their digits.
-    `ddof=1` makes of a sample's mean the unbiased estimate. The variance of no elements is NaN; a divisor of 0 gives
-    infinity.
+    The second input is the mean, float32: of the shape of the output (with or without the reduced axes as extent 1), or
+    one value for all. The result is computed in float64 from the distances, so small variances are accurate even if the
+    mean is large. With `ddof=1` and the mean of the sample, the estimate is unbiased. The variance of no elements is
+    NaN; a divisor of 0 gives infinity.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

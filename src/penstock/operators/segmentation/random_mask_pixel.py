@@ -13,11 +13,11 @@ _TYPES = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32
 
 
 class RandomMaskPixel(Seeded):
-    """Chooses a random pixel of a mask, each with the same probability, and gives its coordinates.
+    """Selects a random pixel of a mask, with equal probability for each, and returns its coordinates.
 
-    Takes masks of any number of dimensions, of integers, bool or float32. With `foreground` only pixels above
-    `threshold`, or equal to `value`, are chosen from; of all, if there are none. The output is int64, one coordinate
-    for each axis, in their order.
+    Input: masks of any number of dimensions, of integers, bool or float32. With `foreground`, only pixels above
+    `threshold`, or equal to `value`, are selected; if there are none, any pixel. The output is int64, one coordinate
+    per axis, in the order of the axes.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -33,9 +33,9 @@ class RandomMaskPixel(Seeded):
     module = "segmentation"
     kernel = "segmentation/random_mask_pixel"
     by_frame = False
-    foreground = PerSample(int, 0, "Whether pixels of the foreground only are chosen from; 0 for no.")
-    threshold = PerSample(float, 0.0, "The foreground is what is above it.")
-    value = PerSample(int, None, "The foreground is what is equal to it; instead of `threshold`.")
+    foreground = PerSample(int, 0, "Whether to select only foreground pixels; 0 or 1.")
+    threshold = PerSample(float, 0.0, "Pixels above this value are the foreground.")
+    value = PerSample(int, None, "Pixels equal to this value are the foreground, instead of `threshold`.")
 
     def setup(self) -> None:
         if {"threshold", "value"} <= self.given:

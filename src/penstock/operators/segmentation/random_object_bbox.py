@@ -18,16 +18,15 @@ _TYPES = ("bool", "uint8", "uint16", "uint32", "int8", "int16", "int32")
 
 
 class RandomObjectBBox(Seeded):
-    """Chooses a random object of a mask of labels and gives its bounding box.
+    """Selects a random object of a label mask and returns its bounding box.
 
-    An object is a connected blob of elements with the same label; neighbours share a face, so that diagonal ones don't
-    count. First a class is chosen that has objects, of those large enough for `threshold`, then one of its objects,
-    each with the same probability. Where there is none, and with the probability `1 - foreground_prob`, it is the whole
-    mask.
+    An object is a connected component of elements with the same label; elements are connected through faces, not
+    diagonally. First a class that has objects of at least `threshold` is selected, then one of its objects, all with
+    equal probability. If there is none, and with the probability `1 - foreground_prob`, the result is the whole mask.
 
-    Takes masks of any number of dimensions, of integers up to 32 bits or bool. Outputs are int32, with a number for
-    each axis, in their order: the box's lowest corner and its extents, or as `format` says; with `output_class` then
-    the object's label, or that of the background.
+    Input: masks of any number of dimensions, of integers up to 32 bits or bool. Outputs are int32, with one number per
+    axis, in the order of the axes: the box's lowest corner and its extents, or as set by `format`; then, with
+    `output_class`, the object's label, or that of the background.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -44,26 +43,26 @@ class RandomObjectBBox(Seeded):
     kernel = "segmentation/random_object_bbox"
     by_frame = False
     background = PerSample(
-        int, 0, "Label of what is no object. By default 0, or, if that is one of the `classes`, one less than these."
+        int, 0, "Label of the background. By default 0, or, if that is one of `classes`, one less than the smallest."
     )
-    classes = PerSample([int], None, "Labels of objects; by default all but the background.", ragged=True)
+    classes = PerSample([int], None, "Labels of objects. By default all but the background.", ragged=True)
     class_weights = PerSample(
         [float],
         None,
-        "How probable each of the `classes` is, relative to the others. Without `classes` they are those of the "
-        "smallest labels from 0 on but the background.",
+        "Relative probability of each of `classes`. Without `classes`, the weights are those of the smallest labels "
+        "from 0, without the background.",
         ragged=True,
     )
     foreground_prob = PerSample(float, 1.0, "Probability of choosing an object.")
-    threshold = PerSample([int], None, "Least extents of a box along each axis, or one number for all.")
+    threshold = PerSample([int], None, "Minimum extents of a box along each axis, or one number for all.")
     k_largest = Arg(
-        int, None, "Only that many of the largest boxes are chosen from, of the class or, with `ignore_class`, of all."
+        int, None, "Selects from this many largest boxes only, of the class or, with `ignore_class`, of all."
     )
-    ignore_class = Arg(bool, False, "Whether all objects have the same probability, whatever their class.")
+    ignore_class = Arg(bool, False, "Whether all objects are equally likely, regardless of their class.")
     format = Arg(
-        str, "anchor_shape", '"anchor_shape", "start_end" (two corners) or "box", one output with both corners.'
+        str, "anchor_shape", '"anchor_shape", "start_end" (two corners) or "box" (one output with both corners).'
     )
-    output_class = Arg(bool, False, "Whether the label is one more output.")
+    output_class = Arg(bool, False, "Whether to also return the label.")
     cache_objects = Arg(
         bool,
         False,

@@ -18,12 +18,12 @@ _INPUTS = (("mask ids (input 0)", 1, _INT32), ("polygons (input 1)", 2, _INT32),
 
 
 class SelectMasks(Operator):
-    """Selects the polygons that belong to certain masks, and their vertices.
+    """Selects the polygons that belong to given masks, and their vertices.
 
-    Inputs are ids of masks, int32 (masks,), each once; polygons, int32 (polygons, 3), each as (id of its mask, first
-    vertex, the vertex behind its last); and vertices of any type (vertices, coordinates). Outputs are the polygons of
-    these masks, in the order of the ids, and their vertices one polygon after the other, to which the polygons now
-    refer. A mask may have several polygons.
+    Inputs: ids of masks, int32 (masks,), without repetition; polygons, int32 (polygons, 3), each as (id of its mask,
+    index of its first vertex, index after its last vertex); and vertices of any type (vertices, coordinates). Outputs:
+    the polygons of these masks, in the order of the ids, and their vertices, concatenated; the indices in the polygons
+    refer to them. A mask may have several polygons.
 
     >>> from penstock import fn, pipeline_def, types
     >>> import numpy as np
@@ -40,7 +40,7 @@ class SelectMasks(Operator):
     inputs = (3, 3)
     by_frame = False
     is_prompt = True
-    reindex_masks = Arg(bool, False, "Whether a polygon's id becomes the place of its mask among the ids.")
+    reindex_masks = Arg(bool, False, "Whether to replace a polygon's id by the index of its mask among the ids.")
 
     def n_outputs(self) -> int:
         return 2

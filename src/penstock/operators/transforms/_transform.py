@@ -28,7 +28,7 @@ class Transform(Operator, abstract=True):
     runs_frames = True
     _described: ClassVar[list[str]] = []  # the arguments that may differ per sample
     is_prompt = True
-    reverse_order = Arg(bool, False, "With an input: the new transform is applied before that of the input.")
+    reverse_order = Arg(bool, False, "Whether the new transform is applied before that of the input, not after it.")
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
         super().__init_subclass__(abstract)

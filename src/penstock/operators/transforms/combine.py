@@ -15,10 +15,10 @@ _FLOAT = np.dtype("f4")
 
 
 class Combine(Operator):
-    """The transform that applies those of the inputs one after the other, the first input first.
+    """Combines transforms into one that applies them one after the other, the first input first.
 
-    Inputs are transforms, float32 (d, d + 1), all of one shape. Where one of them is a sequence of transforms, the
-    output is a sequence, and inputs that are none count for each of its frames.
+    Inputs are transforms, float32 (d, d + 1), all of the same shape. If one of them is a sequence of transforms, the
+    output is a sequence, and other inputs apply to each of its frames.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -34,7 +34,7 @@ class Combine(Operator):
     inputs = (2, 99)
     runs_frames = True
     is_prompt = True
-    reverse_order = Arg(bool, False, "Applies the last input first.")
+    reverse_order = Arg(bool, False, "Whether to apply the last input first.")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         transforms = [matrices(x, i) for i, x in enumerate(inputs)]

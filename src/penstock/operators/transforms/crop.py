@@ -11,11 +11,11 @@ _NAMES = ("from_start", "from_end", "to_start", "to_end")
 
 
 class Crop(Transform):
-    """A transform (d, d + 1), float32, that maps the box `from_start` .. `from_end` to the box `to_start` .. `to_end`.
+    """Returns a transform (d, d + 1), float32, that maps the box `from_start` .. `from_end` to `to_start` .. `to_end`.
 
-    d is the number of values of these arguments; a single value counts for all dimensions. With an input, a transform
-    of the same shape, the output is that one followed by the new one. Of an input that is a sequence of transforms,
-    and of arguments with one value per frame, the output is a sequence.
+    d is the number of values of these arguments; a single value applies to all dimensions. With an input, a transform
+    of the same shape, the output applies first that one, then the new one. If the input is a sequence of transforms, or
+    an argument has one value per frame, the output is a sequence.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -29,7 +29,9 @@ class Crop(Transform):
     from_end = PerFrame([float], [1.0], "Upper corner of the box in the input space.")
     to_start = PerFrame([float], [0.0], "Lower corner of the box in the output space.")
     to_end = PerFrame([float], [1.0], "Upper corner of the box in the output space.")
-    absolute = Arg(bool, False, "Whether start and end change places where the start is larger; else the axis flips.")
+    absolute = Arg(
+        bool, False, "Whether to swap start and end where the start is larger. Otherwise the axis is flipped."
+    )
 
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         corners = [getattr(a, name).astype("f8") for name in _NAMES]

@@ -13,11 +13,11 @@ _FLOAT, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 
 
 class Rotation(Transform):
-    """A transform, float32, that turns by `angle`: (2, 3), or, if there is an `axis`, (3, 4).
+    """Returns a transform, float32, that rotates by `angle`: (2, 3), or (3, 4) if there is an `axis`.
 
-    In two dimensions a positive angle turns the x axis towards the y axis; in three it turns counter-clockwise for who
-    looks against the axis (Rodrigues' formula). With an input, a transform of the same shape, the output is that one
-    followed by the rotation. Of an input that is a sequence of transforms, and of arguments with one value per frame,
+    In two dimensions, a positive angle rotates the x axis towards the y axis; in three, it rotates counter-clockwise
+    when looking against the axis (Rodrigues' formula). With an input, a transform of the same shape, the output applies
+    first that one, then the rotation. If the input is a sequence of transforms, or an argument has one value per frame,
     the output is a sequence.
 
     >>> from penstock import fn, pipeline_def
@@ -29,8 +29,8 @@ class Rotation(Transform):
     """
 
     angle = PerFrame(float, doc="The angle in degrees.")
-    axis = PerFrame([float], None, "The axis (x, y, z) of a rotation in space, of any length but zero.")
-    center = PerFrame([float], None, "The point that stays where it is; the origin if not given.")
+    axis = PerFrame([float], None, "Axis (x, y, z) of a rotation in three dimensions, of any length but zero.")
+    center = PerFrame([float], None, "Centre of the rotation. By default the origin.")
 
     def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         center = a.center

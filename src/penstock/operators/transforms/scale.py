@@ -8,11 +8,11 @@ from ._transform import Transform, about, diagonal
 
 
 class Scale(Transform):
-    """A transform (d, d + 1), float32, that multiplies coordinates by `scale`; d is the number of its values.
+    """Returns a transform (d, d + 1), float32, that multiplies coordinates by `scale`; d is the number of its values.
 
-    A single value counts for all dimensions: of `ndim`, or else of the input. With an input, a transform of the same
-    shape, the output is that one followed by the scaling. Of an input that is a sequence of transforms, and of
-    arguments with one value per frame, the output is a sequence.
+    A single value applies to all dimensions, of which there are `ndim`, or as many as in the input. With an input, a
+    transform of the same shape, the output applies first that one, then the scaling. If the input is a sequence of
+    transforms, or an argument has one value per frame, the output is a sequence.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -26,7 +26,7 @@ class Scale(Transform):
     center = PerFrame(
         [float],
         None,
-        "The point that stays where it is, one value per dimension or one for all; by default the origin.",
+        "The point that is not moved, one value per dimension or one for all. By default the origin.",
     )
     ndim = Arg(int, None, "Number of dimensions, if `scale` has a single value.")
 

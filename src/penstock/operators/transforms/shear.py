@@ -8,11 +8,11 @@ from ._transform import Transform, about
 
 
 class Shear(Transform):
-    """A transform, float32, that adds shares of the other coordinates to each.
+    """Returns a transform, float32, that adds multiples of the other coordinates to each coordinate.
 
-    Two values, (xy, yx), give (2, 3): `x' = x + xy y`, `y' = y + yx x`. Six values, (xy, xz, yx, yz, zx, zy), give
-    (3, 4). With an input, a transform of the same shape, the output is that one followed by the shear. Of an input
-    that is a sequence of transforms, and of arguments with one value per frame, the output is a sequence.
+    Two values, (xy, yx), give (2, 3): `x' = x + xy y`, `y' = y + yx x`. Six values, (xy, xz, yx, yz, zx, zy), give (3,
+    4). With an input, a transform of the same shape, the output applies first that one, then the shear. If the input is
+    a sequence of transforms, or an argument has one value per frame, the output is a sequence.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -22,12 +22,12 @@ class Shear(Transform):
     [[1.0, 0.5, -5.0], [0.0, 1.0, 0.0]]
     """
 
-    shear = PerFrame([float], None, "Shares, 2 or 6 values; give these or `angles`.")
-    angles = PerFrame([float], None, "Angles in degrees, whose tangents are the shares.")
+    shear = PerFrame([float], None, "Shear factors, 2 or 6 values. Not together with `angles`.")
+    angles = PerFrame([float], None, "Angles in degrees, whose tangents are the shear factors.")
     center = PerFrame(
         [float],
         None,
-        "The point that stays where it is, one value per dimension or one for all; by default the origin.",
+        "The point that is not moved, one value per dimension or one for all. By default the origin.",
     )
 
     def setup(self) -> None:

@@ -8,10 +8,10 @@ from ._transform import Transform
 
 
 class Translation(Transform):
-    """A transform (d, d + 1), float32, that adds `offset`; d is the number of its values.
+    """Returns a transform (d, d + 1), float32, that adds `offset`; d is the number of its values.
 
-    With an input, a transform of the same shape, the output is that one followed by the translation. Of an input that
-    is a sequence of transforms, and of arguments with one value per frame, the output is a sequence.
+    With an input, a transform of the same shape, the output applies first that one, then the translation. If the input
+    is a sequence of transforms, or an argument has one value per frame, the output is a sequence.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=1)
@@ -22,7 +22,7 @@ class Translation(Transform):
     """
 
     deprecated = ("TransformTranslation",)
-    offset = PerFrame([float], doc="What is added, one value per dimension.")
+    offset = PerFrame([float], doc="The offset that is added, one value per dimension.")
 
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
         n, d = a.offset.shape

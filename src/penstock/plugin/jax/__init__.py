@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that give JAX arrays. Arrays of CPU pipelines share the memory of the batch: nothing is copied."""
+"""Iterators that return JAX arrays. Arrays of CPU pipelines share the memory of the batch: nothing is copied."""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that can be peeked at, for training loops that take CLU's dataset iterators, as T5X does. Needs `clu`."""
+"""Iterators with `peek`, for training loops that use CLU's dataset iterators, as T5X does. Requires `clu`."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def get_spec_for_array(jax_array: jax.Array) -> ArraySpec:
 
 
 class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
-    """A `DALIGenericIterator`, with the same parameters, that is CLU's `PeekableDatasetIterator`, too.
+    """A `DALIGenericIterator`, with the same parameters, that is also CLU's `PeekableDatasetIterator`.
 
-    All arrays of an output have the same shape and type, which `element_spec` tells; ValueError if one differs. May be
-    used by several threads.
+    All arrays of an output must have the same shape and type, given by `element_spec`; otherwise ValueError is raised.
+    May be used by several threads.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -119,8 +119,8 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         return self
 
     def peek(self) -> dict[str, jax.Array]:
-        """The batch that `next` will give, again and again. StopIteration at the end of the epoch, and what else goes
-        wrong, come from both."""
+        """Returns the batch that `next` will return, any number of times. StopIteration at the end of the epoch, and
+        any other exception, is raised by both."""
         with self._mutex:
             if self._error is not None:
                 raise self._error
@@ -139,8 +139,8 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             return value
 
     def peek_async(self) -> concurrent.futures.Future[dict[str, jax.Array]]:
-        """A future of what `peek` returns, made in the background: to warm up while a model is compiled. `next`
-        waits for it."""
+        """Returns a future of the result of `peek`, computed in the background, for example while a model is compiled.
+        `next` waits for it."""
         with self._mutex:
             future = self._future
             if future is None or future.cancelled():
@@ -158,7 +158,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             future.set_exception(e)
 
     def reset(self) -> None:
-        """Begins the next epoch; a batch that was peeked at but not taken is dropped with the rest of its epoch, unless
+        """Begins the next epoch. A batch that was peeked at but not taken is dropped with the rest of its epoch, unless
         it is the first."""
         self._settle()
         with self._mutex:
@@ -176,27 +176,28 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         return all(p._checkpoints.is_enabled for p in self._pipes)
 
     def checkpoints(self) -> list[bytes]:
-        """Where the iterator is, a checkpoint for each of its pipelines. A batch that was only peeked at counts as not
-        taken. The pipelines have to be built with `enable_checkpointing=True`."""
+        """Returns the position of the iterator, a checkpoint for each of its pipelines. A batch that was only peeked at
+        counts as not taken. The pipelines must be built with `enable_checkpointing=True`."""
         if not self._keeps_state():
-            raise RuntimeError("make the iterator with enable_checkpointing=True to save where it is")
+            raise RuntimeError("create the iterator with enable_checkpointing=True to save its position")
         self._settle()
         with self._mutex:
             found: list[bytes] = super().checkpoints()
             return found
 
     def save(self, filename: Any) -> None:
-        """Writes where the iterator is to a file, as JSON: its part in this process, which others don't share."""
+        """Writes the position of the iterator in this process to a file, as JSON. Other processes need their own
+        file."""
         content = {_KIND: _VERSION, "pipelines": [json.loads(c) for c in self.checkpoints()]}
         epath.Path(filename).write_text(json.dumps(content))
 
     def restore(self, filename: Any) -> None:
-        """Goes on from what `save` has written, with new pipelines. Only for iterators made by a function that
-        `peekable_data_iterator` has decorated. ValueError if it was another pipeline's."""
+        """Continues from a file written by `save`, with new pipelines. Only for iterators made by a function decorated
+        with `peekable_data_iterator`. Raises ValueError if the file belongs to another pipeline."""
         if self._remake is None:
             raise RuntimeError(
-                "restore() has to make the pipelines anew and can't, as the iterator was made of pipelines; decorate "
-                "the function with peekable_data_iterator, or give the pipelines checkpoint= when you make them"
+                "restore() has to create the pipelines again, which is not possible for an iterator made of pipelines; "
+                "decorate the function with peekable_data_iterator, or pass checkpoint= to the pipelines"
             )
         states = _read(filename)
         self._settle()
@@ -214,7 +215,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
-        """Shape and type of each output, by name. Makes the first batch if there was none yet."""
+        """Shape and type of each output, by name. Makes the first batch if there is none yet."""
         with self._mutex:
             if self._spec is None:
                 self.peek()
@@ -223,8 +224,8 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
 
     @property
     def is_nonpadding(self) -> jax.Array:
-        """(batch_size,) booleans: which samples of the last batch belong to its epoch. The others are padding, or of
-        the next epoch. Spread over devices as the batch is."""
+        """(batch_size,) booleans: which samples of the last batch belong to its epoch. The others are padding, or
+        belong to the next epoch. Has the sharding of the batch."""
         with self._mutex:
             belonging = self._belonging_given or [self.batch_size] * len(self._pipes)
             masks = [np.arange(self.batch_size) < n for n in belonging]
@@ -258,7 +259,7 @@ def _fits(shape: tuple[int, ...], spec: tuple[int | None, ...]) -> bool:
 
 @iterator_decorator(DALIGenericPeekableIterator, DALIGenericIterator)
 def peekable_data_iterator(*args: Any, **kwargs: Any) -> Any:
-    """`data_iterator` for `DALIGenericPeekableIterator`: the same arguments, and what it returns can be peeked at.
+    """`data_iterator` for `DALIGenericPeekableIterator`: takes the same arguments and returns an iterator with `peek`.
 
     >>> import numpy as np
     >>> from penstock import fn

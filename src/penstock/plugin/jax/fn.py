@@ -56,30 +56,30 @@ def jax_function(
     device: str | None = None,
     preserve: bool = True,
 ) -> Any:
-    """Makes a function of JAX arrays, also a compiled or mapped one, an operator. Also a decorator.
+    """Turns a function of JAX arrays, which may be compiled or mapped, into an operator. Also a decorator.
 
-    The function is given one `jax.Array` (batch, ...) per input and returns one, or a tuple of `num_outputs`. Nothing
-    is copied on the way in or out. Samples have to have one shape. Calls don't overlap; they are made by threads of the
-    pipeline, for batches in any order, so a function should have no state.
+    The function gets one `jax.Array` (batch, ...) per input and returns one, or a tuple of `num_outputs`. Nothing is
+    copied. All samples must have the same shape. Calls don't overlap; threads of the pipeline call the function for
+    batches in any order, so it should have no state.
 
-    Where the inputs are on the GPU, so are the arrays and the results. JAX's kernels wait there for those of the
-    pipeline, and the other way round; the host waits for neither.
+    If the inputs are on the GPU, so are the arrays and the results. JAX's kernels wait there for those of the pipeline,
+    and vice versa; the host does not wait.
 
     Parameters
     ----------
     function
         The function; DataNodes take the place of arrays when it is called in the definition of a pipeline.
     num_outputs
-        How many arrays it returns; 0 for a function that only looks.
+        Number of arrays that it returns; 0 for a function without results.
     output_layouts
         Layouts of the outputs' samples: one for all, or one for each. By default output i has that of input i, if it
-        has as many dimensions.
+        has the same number of dimensions.
     sharding
-        The arrays are the parts of global ones with this sharding, of which this process holds one.
+        If given, the arrays are the shards of global arrays with this sharding, of which this process holds one.
     device
-        "cpu" or "gpu", where inputs and outputs are; by default where the inputs are.
+        "cpu" or "gpu", the device of inputs and outputs. By default that of the inputs.
     preserve
-        Whether it is called even if nothing uses its outputs.
+        Whether to call it even if its outputs are not used.
 
     >>> import jax
     >>> import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs take from DALI's module of this name."""
+"""Equivalent of DALI's module of this name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from . import placement
 
 
 def _to_jax_array(dali_tensor: Any, copy: bool) -> jax.Array:
-    """A sample, or a batch whose samples have one shape, as an array on its device; shares its memory unless `copy`."""
+    """Returns a sample, or a batch whose samples have the same shape, as an array on its device; shares its memory
+    unless `copy`."""
     array = placement.to_jax(placement.tensor(dali_tensor, "tensor") if hasattr(dali_tensor, "at") else dali_tensor)
     return array.copy() if copy else array
 

@@ -23,29 +23,30 @@ __all__ = ["DALIGenericIterator", "data_iterator", "default_num_threads_value"]
 
 @with_parameters
 class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
-    """Iterates over pipelines and gives a dictionary {name: jax.Array}.
+    """Iterates over pipelines and returns a dictionary {name: jax.Array} per batch.
 
-    Arrays have the batch axis first. On CPU devices they share the memory of the batch, which stays theirs for as long
-    as they live; batches of GPU pipelines stay on their GPU.
+    The first axis of arrays is the batch. On CPU devices, arrays share the memory of the batch, which is kept as long
+    as they exist; batches of GPU pipelines stay on their GPU.
 
     Parameters
     ----------
     pipelines
         A pipeline, or a list with one for each shard of `sharding` that this process holds. Without a sharding, the
-        arrays of several pipelines have the axes (pipeline, batch, ...), and are on the first device, by a copy, if
-        there are fewer devices than pipelines.
+        arrays of several pipelines have the axes (pipeline, batch, ...); if there are fewer devices than pipelines,
+        they are copied to the first device.
     {output_map size reader_name auto_reset last_batch_padded}
     last_batch_policy
         `LastBatchPolicy` or its name: FILL, DROP, or, with one pipeline, PARTIAL (a smaller array, for which JAX
         compiles again).
     {prepare_first_batch}
     sharding
-        A `jax.sharding.Sharding` that splits the batch axis. The arrays are global and have this sharding. Where it
-        splits other axes too, a device is given its part of them, which takes a copy.
+        A `jax.sharding.Sharding` that splits the batch axis. The arrays are global and have this sharding. If it also
+        splits other axes, each device gets a copy of its part.
     pmap_compatible
-        True adds the axis of pipelines also for a single one; False leaves it out: several pipelines then make one
-        batch, spread over as many devices.
+        True adds the pipeline axis even for a single pipeline. False omits it: several pipelines then make one batch,
+        spread over as many devices.
     devices
+        Without a sharding: the devices of the pipelines' arrays. By default the first devices of this process.
         Without a sharding: where the arrays of each pipeline go, by default to the first devices of this process.
 
     >>> import numpy as np
@@ -137,18 +138,18 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
 
 @iterator_decorator(DALIGenericIterator, DALIGenericIterator)
 def data_iterator(*args: Any, **kwargs: Any) -> Any:
-    """Makes a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
+    """Turns a function that defines a graph into a function that returns a `DALIGenericIterator`. Also a decorator.
 
-    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) besides its own,
-    and `checkpoints`, what `checkpoints()` of such an iterator gave, to continue from there. The arguments here are
-    those of `DALIGenericIterator`, and:
+    The new function takes the arguments of `Pipeline` (`batch_size`, `num_threads`, `seed`, ...) in addition to its
+    own, and `checkpoints`, the result of `checkpoints()` of such an iterator, to continue from there. The arguments
+    here are those of `DALIGenericIterator`, and:
 
     sharding
-        There is a pipeline for each shard of the batch in this process. The function has to take `num_shards` and
-        `shard_id`, and is given them; `batch_size` is that of the global batch, over all processes.
+        There is one pipeline for each shard of the batch in this process. The function must take `num_shards` and
+        `shard_id`, which are passed to it; `batch_size` is that of the global batch, over all processes.
     devices
-        Instead of a sharding: one pipeline for each of these devices of this process; arrays have the axes (device,
-        batch, ...), and `batch_size` is that of all of them together.
+        Instead of a sharding: one pipeline for each of these devices of this process. Arrays have the axes (device,
+        batch, ...), and `batch_size` is their total.
 
     >>> import numpy as np
     >>> from penstock import fn

@@ -24,23 +24,23 @@ class DALIRaggedIterator(DALIGenericIterator):
     Parameters
     ----------
     pipelines
-        As of `DALIGenericIterator`.
+        As in `DALIGenericIterator`.
     {output_map size reader_name}
     output_types
         A tag for each output, by default `DENSE_TAG`:
 
-        * `DENSE_TAG` ("dense"): one array; the samples need one shape;
-        * `PADDED_TAG` ("padded"): one array (batch, largest extents...), filled up with `padding_value`, and, under
-          the name of the output with "_lengths" behind it, an int32 array (batch,): the extent of each sample along
-          the axis "t" (time) or "F" (frames) of its layout, otherwise along its first axis. Outputs on the GPU are
-          padded in host memory; `fn.pad` in the pipeline pads them on the GPU.
+        * `DENSE_TAG` ("dense"): one array; the samples must have the same shape;
+        * `PADDED_TAG` ("padded"): one array (batch, largest extents...), filled with `padding_value`, and, under the
+          name of the output followed by "_lengths", an int32 array (batch,): the extent of each sample along the axis
+          "t" (time) or "F" (frames) of its layout, otherwise along its first axis. Outputs on the GPU are padded in
+          host memory; `fn.pad` in the pipeline pads them on the GPU.
     {auto_reset last_batch_padded}
     last_batch_policy, sharding, pmap_compatible, devices
-        As of `DALIGenericIterator`. Padded outputs have one shape in all pipelines of this process; with several
+        As in `DALIGenericIterator`. Padded outputs have one shape in all pipelines of this process; with several
         processes, pad to a fixed `shape` in the pipeline.
     {prepare_first_batch padding_value}
     pad_to_multiple_of
-        The padded length is a multiple of this. JAX compiles for each shape anew, so fewer shapes save time.
+        The padded length is a multiple of this. JAX compiles once for each shape, so fewer shapes save time.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def

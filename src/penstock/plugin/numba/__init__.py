@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions compiled by Numba, in the graph. Needs Numba, which is imported when a pipeline is built that uses them."""
+"""Functions compiled by Numba, as operators. Numba is imported when a pipeline that uses them is built."""
 
 from typing import TYPE_CHECKING
 

@@ -114,7 +114,7 @@ class _Compiled:
         n = len(columns[0]) if columns else 0
         if self.setup_fn is None:
             if len(self.outs_ndim) != len(self.ins_ndim):
-                raise ValueError("without setup_fn there have to be as many outputs as inputs, of the same shapes")
+                raise ValueError("without setup_fn there must be as many outputs as inputs, of the same shapes")
             return [[tuple(s.tolist()) for s in c] for c in ins]
         outs = [[np.zeros(ndim, "i8") for _ in range(n)] for ndim in self.outs_ndim]
         self.setup_fn(outs, ins)
@@ -162,8 +162,8 @@ def numba_function(
 ) -> DataNode:
     """Compiles `run_fn(out0, ..., in0, ...)`, which fills the outputs from the inputs of a sample, and runs it.
 
-    With `batch_processing` it gets lists of the samples. The outputs have the shapes of the inputs, or what
-    `setup_fn(outs, ins)` writes: for each output and each sample an array of its extents. On the GPU `run_fn` becomes a
+    With `batch_processing`, it gets lists of the samples. The outputs have the shapes of the inputs, or those written
+    by `setup_fn(outs, ins)`: for each output and each sample an array of its extents. On the GPU, `run_fn` becomes a
     kernel of `numba.cuda`, launched for each sample with `blocks` and `threads_per_block`.
     """
     types = tuple([np.dtype(to_numpy_type(t)) for t in _listed(v)] for v in (out_types, in_types))
@@ -184,7 +184,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 class NumbaFunction:
-    """`numba_function` as a class: takes the arguments, its objects are called with the inputs."""
+    """`numba_function` as a class: takes the arguments; its objects are called with the inputs."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where programs of DALI have it from."""
+"""The path from which programs for DALI import it."""
 
 from ._function import NumbaFunction
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that give PyTorch tensors. Tensors of CPU pipelines share the memory of the batch: nothing is copied."""
+"""Iterators that return PyTorch tensors. Tensors of CPU pipelines share the memory of the batch: nothing is copied."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = [
 
 @with_parameters
 class DALIGenericIterator(DaliIterator[list[dict[str, torch.Tensor]]]):
-    """Iterates over pipelines and gives a list with one dictionary {name: tensor} for each pipeline.
+    """Iterates over pipelines and returns a list with one dictionary {name: tensor} for each pipeline.
 
-    Tensors have the batch axis first, are on the CPU or the GPU, as the outputs are, and share the memory of the batch,
-    which stays theirs for as long as they live.
+    The first axis of tensors is the batch. They are on the device of the outputs, CPU or GPU, and share the memory of
+    the batch, which is kept as long as they exist.
 
     Parameters
     ----------
     {pipelines output_map size reader_name auto_reset}
     {fill_last_batch dynamic_shape last_batch_padded last_batch_policy prepare_first_batch}
 
-    `reset()` works in the middle of an epoch: the rest is dropped and the readers begin their next epoch.
+    `reset()` works in the middle of an epoch: the rest is dropped, and the readers begin their next epoch.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -64,7 +64,7 @@ class DALIGenericIterator(DaliIterator[list[dict[str, torch.Tensor]]]):
 
 
 class DALIClassificationIterator(Classification, DALIGenericIterator):
-    """`DALIGenericIterator` for pipelines with two outputs, which it calls "data" and "label"."""
+    """`DALIGenericIterator` for pipelines with two outputs, which are named "data" and "label"."""
 
 
 if not TYPE_CHECKING:

@@ -79,8 +79,8 @@ def torch_python_function(
     function: Callable[..., Any],
     **kwargs: Unpack[FunctionArguments],
 ) -> DataNode:
-    """Calls a function with the samples as PyTorch tensors, or with lists of them if `batch_processing`; it returns
-    tensors. Its arguments are those of `fn.python_function`.
+    """Calls a function with the samples as PyTorch tensors, or with lists of them if `batch_processing`. The function
+    returns tensors. The arguments are those of `fn.python_function`.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -97,7 +97,7 @@ def torch_python_function(
 
 
 class TorchPythonFunction:
-    """`torch_python_function` as a class: takes the arguments, its objects are called with the inputs."""
+    """`torch_python_function` as a class: takes the arguments; its objects are called with the inputs."""
 
     def __init__(
         self,

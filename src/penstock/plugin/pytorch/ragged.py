@@ -32,12 +32,12 @@ class DALIRaggedIterator(DaliIterator[list[dict[str, Any]]]):
     output_types
         A tag for each output, by default `DENSE_TAG`:
 
-        * `DENSE_TAG` ("dense"): one tensor; the samples need one shape;
-        * `PADDED_TAG` ("padded"): one tensor (batch, largest extents...), filled up with `padding_value`, and, under
-          the name of the output with "_lengths" behind it, an int64 tensor (batch,) on the CPU: the extent of each
-          sample along the axis "t" (time) or "F" (frames) of its layout, otherwise along its first axis;
-        * `NESTED_TAG` ("nested"): a nested tensor of the layout `torch.jagged`; the samples may differ in the extent of
-          that same axis only;
+        * `DENSE_TAG` ("dense"): one tensor; the samples must have the same shape;
+        * `PADDED_TAG` ("padded"): one tensor (batch, largest extents...), filled with `padding_value`, and, under the
+          name of the output followed by "_lengths", an int64 tensor (batch,) on the CPU: the extent of each sample
+          along the axis "t" (time) or "F" (frames) of its layout, otherwise along its first axis;
+        * `NESTED_TAG` ("nested"): a nested tensor of the layout `torch.jagged`; the samples may differ only in the
+          extent of that same axis;
         * `SPARSE_LIST_TAG` ("sparse_list"): a list with a tensor per sample;
         * `SPARSE_COO_TAG` ("sparse_coo"): a sparse COO tensor (batch, largest extents...) that holds all elements of
           all samples.

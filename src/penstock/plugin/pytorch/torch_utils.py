@@ -26,7 +26,7 @@ def _torch_types() -> dict[DALIDataType, torch.dtype]:
 
 
 to_torch_type: dict[DALIDataType, torch.dtype] = _torch_types()
-"""The type of PyTorch for each `DALIDataType`."""
+"""The PyTorch type for each `DALIDataType`."""
 
 
 def dense_tensor(output: Any, name: str, keep: int | None = None) -> torch.Tensor:
@@ -83,10 +83,10 @@ def _as_torch(source: Any) -> torch.Tensor:
 
 
 def feed_ndarray(dali_tensor: Any, arr: torch.Tensor, cuda_stream: Any = None) -> torch.Tensor:
-    """Copies a tensor, or a batch whose samples have one shape, into the PyTorch tensor `arr` of the same shape and
-    type; on the GPU in `cuda_stream`, by default PyTorch's current one.
+    """Copies a tensor, or a batch whose samples have the same shape, into the PyTorch tensor `arr` of the same shape
+    and type; on the GPU in `cuda_stream`, by default PyTorch's current one.
 
-    Tensors of the iterators need no copy; this is for memory that you own already.
+    Tensors of the iterators need no copy; this is for memory that you already own.
     """
     with _stream(cuda_stream, arr.device) if arr.is_cuda else contextlib.nullcontext():
         tensor = _as_torch(dali_tensor)
@@ -110,7 +110,7 @@ def _stream(stream: Any, device: torch.device) -> Any:
 
 
 def to_torch_tensor(dali_tensor: Any, copy: bool) -> torch.Tensor:
-    """A sample, or a batch whose samples have one shape, as a PyTorch tensor on its device; shares its memory unless
-    `copy`."""
+    """Returns a sample, or a batch whose samples have the same shape, as a PyTorch tensor on its device; shares its
+    memory unless `copy`."""
     tensor = _as_torch(dali_tensor)
     return tensor.clone() if copy else tensor

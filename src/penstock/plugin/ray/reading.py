@@ -30,33 +30,33 @@ def read_penstock(
     ray_remote_args: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Any:
-    """A `ray.data.Dataset` of the samples that a pipeline gives in one epoch, each exactly once.
+    """Returns a `ray.data.Dataset` of the samples that a pipeline returns in one epoch, each exactly once.
 
-    Ray's read tasks make the batches, each opening the data itself. Samples are those of the pipeline run in one
-    process, and so is their order where `DataContext.execution_options.preserve_order` is set. Later stages of the
-    dataset run beside it.
+    Ray's read tasks make the batches, and each opens the data itself. The samples are the same as those of the pipeline
+    in one process, and so is their order if `DataContext.execution_options.preserve_order` is set. Later stages of the
+    dataset run concurrently.
 
     Parameters
     ----------
     pipeline
-        A Pipeline, which is left as it is, or a function made by `pipeline_def`, called with `arguments`. It reads by
-        `fn.readers` and runs on the CPU. A reader with `num_shards` gives its shard only.
+        A Pipeline, which is not changed, or a function made by `pipeline_def`, called with `arguments`. It reads by
+        `fn.readers` and runs on the CPU. A reader with `num_shards` returns only its shard.
     output_names
-        The columns, one name for each output; by default output_0, output_1 and so on. A column of samples of one shape
+        The columns, one name for each output. By default output_0, output_1 and so on. A column of samples of one shape
         is a tensor of (samples, *shape); samples of several shapes are Ray's tensors of variable shape, which
         `batch_format="numpy"` shows as arrays of objects.
     reader_name
-        The reader whose epoch it is; needed where the pipeline has several.
+        The reader that defines the epoch. Required if the pipeline has several.
     epoch
-        Which epoch, from 0: readers that shuffle have an order for each.
+        The epoch, from 0: readers that shuffle have a different order for each.
     num_threads
-        Native threads of a read task, and as many CPUs as Ray counts for one, if `ray_remote_args` does not say.
+        Number of native threads of a read task, and of CPUs that Ray reserves for it unless `ray_remote_args` sets it.
     concurrency, override_num_blocks, ray_remote_args
         As in `ray.data.read_datasource`. By default there are at most two tasks for each CPU of the cluster, or as many
-        as have eight batches each, whichever is more. A task gives a block for each batch, which Ray may join.
+        as have eight batches each, whichever is more. A task returns one block per batch, which Ray may join.
 
-    What is wrong with samples is for the pipeline's `on_error`: with "raise" the dataset raises; with "skip" or
-    "replace" tasks log a warning for each. ValueError for a pipeline that can't be made by other processes.
+    The pipeline's `on_error` applies to bad samples: with "raise" the dataset raises; with "skip" or "replace" tasks
+    log a warning for each. Raises ValueError for a pipeline that can't be created in other processes.
 
     >>> import ray
     >>> from penstock import fn, pipeline_def
@@ -101,7 +101,7 @@ def _sizes(pipe: Pipeline, reader_name: str | None, epoch: int) -> list[list[int
         if len(metas) != 1:
             raise ValueError(
                 f"read_penstock takes the epoch of one reader; the pipeline has {sorted(metas) or 'none'}"
-                + (": say which by reader_name" if metas else ", and no other source says where it ends")
+                + (": select one with reader_name" if metas else ", and no other source defines its end")
             )
         reader_name = next(iter(metas))
     meta = pipe.reader_meta(reader_name)

@@ -14,27 +14,27 @@ from .sharing import OPENED, column_of, defined, imported, names_of, pickled, wa
 
 
 class Stage:
-    """A pipeline for `Dataset.map_batches`: columns of a batch are fed to its inputs, and its outputs are columns.
+    """Runs a pipeline in `Dataset.map_batches`: columns of a batch are fed to its inputs, and its outputs are columns.
 
     `fn.external_source(name=...)` without a source is an input. It takes the column of its name: arrays, or bytes, as
-    of `ray.data.read_binary_files`, which it gets as uint8. Samples may differ in shape. Columns that no input takes
-    stay. A batch of Ray's that is larger than the pipeline's `batch_size` goes through it in parts.
+    from `ray.data.read_binary_files`, which are passed as uint8. Samples may differ in shape. Columns that no input
+    takes are kept. If a batch of Ray is larger than the pipeline's `batch_size`, it is processed in parts.
 
     Parameters
     ----------
     pipeline
         A Pipeline, or a function made by `pipeline_def`, called with `arguments`. With operators on a GPU it needs
-        `num_gpus=1` of `map_batches`; outputs come back to the CPU.
+        `num_gpus=1` of `map_batches`; outputs are copied to the CPU.
     output_names
-        The columns, one name for each output; by default output_0, output_1 and so on.
+        The columns, one name for each output. By default output_0, output_1 and so on.
     input_columns
         The columns of inputs whose names differ from theirs: {input: column}.
     num_threads
-        Native threads; `num_cpus` of `map_batches` should be as many.
+        Number of native threads; `num_cpus` of `map_batches` should be the same.
 
-    With `on_error="skip"` rows of bad samples are left out, with a warning in the log. Each process has a seed of its
-    own, so random numbers can't be repeated here; `read_penstock` does that. ValueError for columns that are missing or
-    would be written twice.
+    With `on_error="skip"`, rows of bad samples are omitted, with a warning in the log. Each process has its own seed,
+    so random numbers are not reproducible here; `read_penstock` reproduces them. Raises ValueError for columns that are
+    missing or would be written twice.
 
     >>> import ray
     >>> from penstock import fn, pipeline_def
@@ -92,8 +92,8 @@ class Stage:
         missing = sorted(taken - batch.keys())
         if missing:
             raise ValueError(
-                f"Stage: the batch has no column {', '.join(map(repr, missing))}; it has {sorted(batch)}. Which column "
-                "an input takes is for input_columns={input: column}"
+                f"Stage: the batch has no column {', '.join(map(repr, missing))}; it has {sorted(batch)}. Set the "
+                "column of an input with input_columns={input: column}"
             )
         twice = sorted(set(self._names) & (batch.keys() - taken))
         if twice:

@@ -30,17 +30,17 @@ def serialize_pipeline(pipeline: Pipeline, *args: Any, **kwargs: Any) -> bytes:
 
 
 def dataset_compatible_tensorflow() -> bool:
-    """Whether `DALIDataset` works with this TensorFlow: always."""
+    """Returns whether `DALIDataset` works with this TensorFlow: always True."""
     return True
 
 
 def dataset_inputs_compatible_tensorflow() -> bool:
-    """Whether `experimental.DALIDatasetWithInputs` works with this TensorFlow: always."""
+    """Returns whether `experimental.DALIDatasetWithInputs` works with this TensorFlow: always True."""
     return True
 
 
 def dataset_distributed_compatible_tensorflow() -> bool:
-    """Whether datasets work with `tf.distribute` of this TensorFlow: always."""
+    """Returns whether datasets work with `tf.distribute` of this TensorFlow: always True."""
     return True
 
 

@@ -17,39 +17,39 @@ from .elements import Elements
 
 
 class DALIDataset(tf.data.Dataset):
-    """A `tf.data.Dataset` of what a pipeline gives, for Keras, `tf.function` and distribution strategies.
+    """A `tf.data.Dataset` of a pipeline's batches, for Keras, `tf.function` and distribution strategies.
 
-    Nothing is compiled against TensorFlow: any release from 2.12 on will do. Tensors share the memory of the batch that
+    Nothing is compiled against TensorFlow: any release from 2.12 on works. Tensors share the memory of the batch that
     the pipeline made in host memory: nothing is copied.
 
-    Each iterator runs a copy of the pipeline. As with DALI, the dataset of a reader has no end (`steps_per_epoch` of
-    Keras says when to stop), that of an `external_source` ends with its source, and each iterator begins anew. With
-    `reader_name` or `size` it has epochs: each iterator is one epoch, the next iterator the epoch after it, shuffled
-    anew, and `len` tells the number of batches.
+    Each iterator runs a copy of the pipeline. As in DALI, the dataset of a reader is infinite (limit it with Keras's
+    `steps_per_epoch`), that of an `external_source` ends with its source, and each iterator starts again. With
+    `reader_name` or `size`, it has epochs: each iterator is one epoch, the next iterator is the next epoch, with a new
+    order if the reader shuffles, and `len` returns the number of batches.
 
     Parameters
     ----------
     pipeline
-        A pipeline. It is left as it is.
+        A pipeline. It is not changed.
     output_dtypes
-        Types of the outputs: a tf.DType for a single one, otherwise a tuple, or a nesting, which elements then have,
-        too. By default what the first batch has.
+        Types of the outputs: a tf.DType for a single one, otherwise a tuple, or a nested structure, which elements then
+        have too. By default those of the first batch.
     output_shapes
-        Their shapes, the batch first, as in ((None, 224, 224, 3), (None,)); None for what is not known, which is all of
-        them by default. Extents of 1 that the shape has not are left out of the batch.
+        Shapes of the outputs, the batch first, as in ((None, 224, 224, 3), (None,)); None for unknown extents. By
+        default all are unknown. Extents of 1 that are not in the shape are removed from the batch.
     fail_on_device_mismatch
-        Whether it is an error if an output is on a GPU and the dataset is not. Elements come through host memory in any
-        case, which for outputs on a GPU takes a copy.
+        Whether to raise an error if an output is on a GPU and the dataset is not. Elements pass through host memory in
+        any case, which requires a copy for outputs on a GPU.
     batch_size, num_threads, device_id, prefetch_queue_depth
-        As of `Pipeline`, in place of those of the pipeline; by default its own.
+        As in `Pipeline`, instead of the values of the pipeline.
     exec_separated, exec_dynamic, cpu_prefetch_queue_depth, gpu_prefetch_queue_depth
         Of DALI's executors. With `exec_separated`, `cpu_prefetch_queue_depth` is the depth.
     dtypes, shapes
         Old names of `output_dtypes` and `output_shapes`.
     reader_name, size, last_batch_padded, last_batch_policy
-        Epochs, as of the iterators for other frameworks; see `penstock.plugin.pytorch.DALIGenericIterator`.
+        Epochs, as in the iterators for other frameworks; see `penstock.plugin.pytorch.DALIGenericIterator`.
 
-    The first batch is made at once, which brings up mistakes early.
+    The first batch is made in the constructor, which reports mistakes early.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -137,8 +137,8 @@ class DALIDataset(tf.data.Dataset):
     def cardinality(self) -> tf.Tensor:  # type: ignore[override]  # the stubs say int; TensorFlow gives a tensor
         """The number of batches, if it is the same in every epoch; otherwise `tf.data.UNKNOWN_CARDINALITY`.
 
-        Datasets made from this one don't know it. `tf.data.experimental.assert_cardinality` would tell them, but with
-        it `ignore_errors` never ends once a batch has failed.
+        Datasets derived from this one don't know it. `tf.data.experimental.assert_cardinality` could set it, but then
+        `ignore_errors` never ends once a batch has failed.
         """
         return tf.constant(tf.data.UNKNOWN_CARDINALITY if self._length is None else self._length, tf.int64)
 

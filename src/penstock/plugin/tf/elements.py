@@ -131,7 +131,7 @@ class Elements:
             if shape[0] == batch_size and ragged_end:
                 raise ValueError(
                     f"output_shapes asks for batches of {batch_size} in output {i}, but the last batch of an epoch is "
-                    "smaller: say None for the first extent, or last_batch_policy='drop' or 'fill'"
+                    "smaller: use None for the first extent, or last_batch_policy='drop' or 'fill'"
                 )
 
 

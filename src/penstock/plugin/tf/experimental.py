@@ -22,17 +22,17 @@ __all__ = ["DALIDatasetWithInputs", "Input"]
 
 
 class Input:
-    """A dataset that feeds a pipeline.
+    """A dataset that feeds a pipeline's input.
 
     Parameters
     ----------
     dataset
         A `tf.data.Dataset` of single tensors.
     layout
-        The layout of a sample, such as "HWC"; by default that of the `external_source`.
+        The layout of a sample, such as "HWC". By default that of the `external_source`.
     batch
-        Whether the elements are batches, the batch axis first, or samples (the default); None to do as the
-        `external_source` says.
+        Whether the elements are batches, the batch axis first, or samples (the default); None uses the setting of the
+        `external_source`.
     """
 
     def __init__(self, dataset: tf.data.Dataset, *, layout: str | None = None, batch: bool | None = False):
@@ -42,12 +42,12 @@ class Input:
 
 
 class DALIDatasetWithInputs(DALIDataset):
-    """`DALIDataset` whose pipeline is fed from other datasets.
+    """A `DALIDataset` whose pipeline is fed from other datasets.
 
-    `input_datasets` maps the names of all `external_source` operators that have no source to a `tf.data.Dataset` of
-    samples, or to an `Input`, which can say more. Samples may differ in shape. Strings become samples of bytes. The
-    dataset ends with the first of its inputs; what then is left of a batch is a smaller batch, left out if
-    `output_shapes` has batches of one size.
+    `input_datasets` maps the names of all `external_source` operators without a source to a `tf.data.Dataset` of
+    samples, or to an `Input`, which has more options. Samples may differ in shape. Strings become samples of bytes. The
+    dataset ends with the first of its inputs; an incomplete last batch is returned, unless `output_shapes` requires
+    batches of one size.
 
     >>> from penstock import fn, pipeline_def
     >>> @pipeline_def(batch_size=2)
@@ -147,7 +147,7 @@ def _source(name: str, wanted: Input, source: Mapping[str, Any], joined: Callabl
         raise TypeError(f"the dataset for '{name}' has to have single dense tensors as elements; it has {spec}")
     is_batch = source["batch"] is not False if wanted.batch is None else bool(wanted.batch)
     if is_batch and spec.shape.rank == 0:
-        raise ValueError(f"the dataset for '{name}' gives scalars, which are no batches: say batch=False")
+        raise ValueError(f"the dataset for '{name}' gives scalars, which are not batches: pass batch=False")
     read = _batches if is_batch else joined(spec)
     changes = {"source": _reading(wanted.dataset, read), "batch": True, "cycle": "raise", "no_copy": True}
     return changes if wanted.layout is None else {**changes, "layout": wanted.layout}

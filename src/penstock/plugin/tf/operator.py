@@ -59,26 +59,27 @@ def DALIIteratorWrapper(
     exec_dynamic: bool | None = None,
     **kwargs: Any,
 ) -> list[Any]:
-    """An operator whose every execution gives the next batch of a pipeline: a list with a tensor for each output.
+    """Returns an operator that returns the next batch of a pipeline each time it is executed: a list with one tensor
+    per output.
 
-    For graphs, of `tf.function` and of TensorFlow 1; `DALIDataset` is what else one wants. In eager mode, calls with
-    the same pipeline and arguments go on where the last one was.
+    For graphs, of `tf.function` and of TensorFlow 1; otherwise use `DALIDataset`. In eager mode, calls with the same
+    pipeline and arguments continue where the last one ended.
 
     Parameters
     ----------
     pipeline, serialized_pipeline
         One of them. The pipeline is copied.
     sparse
-        Per output whether it becomes a `tf.SparseTensor` of all elements, (batch, largest extents...), which batches of
-        samples of different shapes can.
+        Whether each output becomes a `tf.SparseTensor` of all elements, (batch, largest extents...); the samples of a
+        batch may then differ in shape.
     shapes
-        Per output the shape, the batch first; () for what is not known.
+        The shape of each output, the batch first; () if it is not known.
     dtypes
-        Per output the type.
+        The type of each output.
     batch_size
         By default the first extent of the first shape, or else the pipeline's own.
     prefetch_queue_depth, exec_dynamic, num_threads, device_id, exec_separated
-        As of `DALIDataset`; other keyword arguments of DALI's operator have no effect.
+        As in `DALIDataset`; other keyword arguments of DALI's operator have no effect.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def
@@ -110,8 +111,8 @@ def DALIIterator() -> Callable[..., list[Any]]:
 
 
 def DALIRawIterator() -> Callable[..., list[Any]]:
-    """The operator of a serialised pipeline, `operator(serialized_pipeline=, shapes=, dtypes=, ...)`, as
-    `DALIIteratorWrapper` but that a sparse output is three tensors: index, values and shape."""
+    """Returns the operator of a serialised pipeline, `operator(serialized_pipeline=, shapes=, dtypes=, ...)`. Same as
+    `DALIIteratorWrapper`, but a sparse output is three tensors: index, values and shape."""
     return _raw
 
 

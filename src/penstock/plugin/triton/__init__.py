@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the Triton Inference Server: marks the pipeline that its backend is to serialise."""
+"""For the Triton Inference Server: marks the pipeline that its backend serialises."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of single pictures, by the names of `torchvision.transforms.v2.functional`."""
+"""Functions of single images, under the names of `torchvision.transforms.v2.functional`."""
 
 from .blur import gaussian_blur
 from .color import (

@@ -76,7 +76,7 @@ def with_annotations(mask: dict[str, Any] | None = None) -> Callable[[Callable],
             move = _MOVES.get(function.__name__)
             if move is None:
                 raise TypeError(
-                    f"{function.__name__} of {kind} is not there; use torchvision.transforms.v2 for this transform"
+                    f"{function.__name__} of {kind} is not supported; use torchvision.transforms.v2 for this transform"
                 )
             return move(picture, *args, **kwargs)
 
@@ -99,7 +99,7 @@ def _axes(x: Any) -> tuple[torch.Tensor, list[int], list[int]]:
     if kind_of(x) == "KeyPoints":
         return plain(x), [0], [1]
     if x.format.name not in _FORMATS:
-        raise TypeError(f"boxes that are rotated ({x.format.name}) are moved by torchvision.transforms.v2 only")
+        raise TypeError(f"rotated boxes ({x.format.name}) are not supported; use torchvision.transforms.v2")
     return plain(x), *(([0, 2], [1, 3]) if x.format.name == "XYXY" else ([0], [1]))
 
 
@@ -189,7 +189,7 @@ def _pad(x: Any, padding: Any, fill: Any = None, padding_mode: str = "constant")
     from .geometry import borders
 
     if padding_mode != "constant":
-        raise ValueError(f"padding_mode={padding_mode!r} makes more objects than there are boxes or points")
+        raise ValueError(f"padding_mode={padding_mode!r} creates more objects than there are boxes or points")
     left, top, right, bottom = borders(padding)
     size = x.canvas_size[0] + top + bottom, x.canvas_size[1] + left + right
     return like(_clamped(_moved(x, left, top), x, size), x, canvas_size=size)

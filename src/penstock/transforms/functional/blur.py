@@ -26,7 +26,7 @@ def _weights(size: int, sigma: float, dtype: torch.dtype, device: Any) -> torch.
 
 @with_annotations()
 def gaussian_blur(picture: Any, kernel_size: int | Sequence[int], sigma: Any = None) -> Any:
-    """`kernel_size` and `sigma` are numbers, or (x, y); beyond the border, the picture is mirrored."""
+    """Blurs with a Gaussian. `kernel_size` and `sigma` are numbers, or (x, y); the border is mirrored."""
     sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else list(kernel_size)
     if len(sizes) != 2 or any(k < 1 or k % 2 == 0 for k in sizes):
         raise ValueError(f"kernel_size takes odd positive numbers; got {kernel_size}")

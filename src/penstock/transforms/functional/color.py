@@ -63,7 +63,7 @@ def _whole_luma(x: torch.Tensor) -> torch.Tensor:
 
 @with_annotations()
 def rgb_to_grayscale(picture: Any, num_output_channels: int = 1) -> Any:
-    """The luma of each pixel, in one or three channels."""
+    """Returns the luma of each pixel, in one or three channels."""
     if num_output_channels not in (1, 3):
         raise ValueError(f"num_output_channels is 1 or 3; got {num_output_channels}")
     if isinstance(picture, Image.Image):
@@ -80,7 +80,7 @@ to_grayscale = rgb_to_grayscale
 
 @with_annotations()
 def adjust_brightness(picture: Any, brightness_factor: float) -> Any:
-    """Times a factor: 0 is black, 1 leaves it."""
+    """Multiplies by a factor: 0 is black, 1 changes nothing."""
     if isinstance(picture, Image.Image):
         return ImageEnhance.Brightness(picture).enhance(brightness_factor)
     _channels(picture, "adjust_brightness")
@@ -92,7 +92,7 @@ def adjust_brightness(picture: Any, brightness_factor: float) -> Any:
 
 @with_annotations()
 def adjust_contrast(picture: Any, contrast_factor: float) -> Any:
-    """Away from the mean of the luma: 0 is grey, 1 leaves it."""
+    """Scales the distance from the mean of the luma: 0 is grey, 1 changes nothing."""
     if isinstance(picture, Image.Image):
         return ImageEnhance.Contrast(picture).enhance(contrast_factor)
     factor = _factor(contrast_factor, "contrast_factor")
@@ -107,7 +107,7 @@ def adjust_contrast(picture: Any, contrast_factor: float) -> Any:
 
 @with_annotations()
 def adjust_saturation(picture: Any, saturation_factor: float) -> Any:
-    """Away from the luma: 0 is grey, 1 leaves it."""
+    """Scales the distance from the luma: 0 is grey, 1 changes nothing."""
     if isinstance(picture, Image.Image):
         return ImageEnhance.Color(picture).enhance(saturation_factor)
     factor = _factor(saturation_factor, "saturation_factor")
@@ -120,7 +120,7 @@ def adjust_saturation(picture: Any, saturation_factor: float) -> Any:
 
 @with_annotations()
 def adjust_hue(picture: Any, hue_factor: float) -> Any:
-    """Around the circle of colors by a share of it, in [-0.5, 0.5]."""
+    """Rotates the hue by a share of the colour circle, in [-0.5, 0.5]."""
     if not -0.5 <= hue_factor <= 0.5:
         raise ValueError(f"hue_factor is in [-0.5, 0.5]; got {hue_factor}")
     if isinstance(picture, Image.Image):
@@ -171,7 +171,7 @@ def _from_hsv(hue: torch.Tensor, saturation: torch.Tensor, value: torch.Tensor) 
 
 @with_annotations()
 def adjust_gamma(picture: Any, gamma: float, gain: float = 1.0) -> Any:
-    """gain * x ** gamma."""
+    """Computes gain * x ** gamma."""
     _factor(gamma, "gamma")
     if isinstance(picture, Image.Image):
         table = [int((256 - 1e-3) * gain * (v / 255) ** gamma) for v in range(256)] * 3
@@ -183,7 +183,7 @@ def adjust_gamma(picture: Any, gamma: float, gain: float = 1.0) -> Any:
 
 @with_annotations()
 def adjust_sharpness(picture: Any, sharpness_factor: float) -> Any:
-    """Away from the smoothed picture: 0 is smooth, 1 leaves it. The border stays."""
+    """Scales the distance from the smoothed image: 0 is smooth, 1 changes nothing. The border is kept."""
     if isinstance(picture, Image.Image):
         return ImageEnhance.Sharpness(picture).enhance(sharpness_factor)
     factor = _factor(sharpness_factor, "sharpness_factor")
@@ -205,7 +205,7 @@ def adjust_sharpness(picture: Any, sharpness_factor: float) -> Any:
 
 @with_annotations()
 def invert(picture: Any) -> Any:
-    """White minus the picture."""
+    """Inverts the image."""
     if isinstance(picture, Image.Image):
         return ImageOps.invert(picture)
     if picture.is_floating_point():
@@ -215,7 +215,7 @@ def invert(picture: Any) -> Any:
 
 @with_annotations()
 def solarize(picture: Any, threshold: float) -> Any:
-    """What is at least the threshold is inverted."""
+    """Inverts values of at least the threshold."""
     if isinstance(picture, Image.Image):
         return ImageOps.solarize(picture, threshold)  # type: ignore[arg-type]
     if threshold > largest(picture.dtype):
@@ -227,7 +227,7 @@ def solarize(picture: Any, threshold: float) -> Any:
 
 @with_annotations()
 def posterize(picture: Any, bits: int) -> Any:
-    """The most significant bits of each element."""
+    """Keeps the most significant bits of each element."""
     if isinstance(picture, Image.Image):
         return ImageOps.posterize(picture, bits)
     if picture.is_floating_point():
@@ -239,7 +239,7 @@ def posterize(picture: Any, bits: int) -> Any:
 
 @with_annotations()
 def autocontrast(picture: Any) -> Any:
-    """Each channel is stretched from black to white."""
+    """Stretches each channel to the range from black to white."""
     if isinstance(picture, Image.Image):
         return ImageOps.autocontrast(picture)
     _channels(picture, "autocontrast")
@@ -262,7 +262,7 @@ def _stretched(x: torch.Tensor, least: torch.Tensor, most: torch.Tensor, dtype: 
 
 @with_annotations()
 def equalize(picture: Any) -> Any:
-    """Each channel gets as many pixels of each value as possible."""
+    """Equalises the histogram of each channel."""
     if isinstance(picture, Image.Image):
         return ImageOps.equalize(picture)
     if picture.numel() == 0:
@@ -290,7 +290,7 @@ def _equal_shares(counts: torch.Tensor) -> torch.Tensor:
 
 @with_annotations()
 def permute_channels(picture: Any, permutation: list[int]) -> Any:
-    """The channels in another order."""
+    """Permutes the channels."""
     if isinstance(picture, Image.Image):
         bands = picture.split()
         return Image.merge(picture.mode, [bands[i] for i in permutation])

@@ -16,7 +16,7 @@ from ._annotations import with_annotations
 
 
 def pil_to_tensor(image: Any) -> torch.Tensor:
-    """An image as a tensor (C, H, W) of the same elements."""
+    """Converts an image to a tensor (C, H, W) with the same values."""
     if isinstance(image, Picture):
         return image.tensor()
     if not isinstance(image, Image.Image):
@@ -29,7 +29,7 @@ def pil_to_tensor(image: Any) -> torch.Tensor:
 
 
 def to_image(x: Any) -> torch.Tensor:
-    """An image, an array (H, W) or (H, W, C), or a tensor as a tensor (C, H, W)."""
+    """Converts an image, an array (H, W) or (H, W, C), or a tensor to a tensor (C, H, W)."""
     if isinstance(x, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(np.atleast_3d(x).transpose(2, 0, 1)))
     if isinstance(x, torch.Tensor):
@@ -38,7 +38,7 @@ def to_image(x: Any) -> torch.Tensor:
 
 
 def to_tensor(x: Any) -> torch.Tensor:
-    """As `to_image`, and bytes divided by 255, as float32."""
+    """Same as `to_image`, with bytes divided by 255, as float32."""
     if isinstance(x, np.ndarray):
         if x.ndim not in (2, 3):
             raise ValueError(f"an array of a picture has 2 or 3 axes; got {x.ndim}")
@@ -54,7 +54,7 @@ def to_tensor(x: Any) -> torch.Tensor:
 
 
 def to_pil_image(x: Any, mode: str | None = None) -> Image.Image:
-    """A tensor (C, H, W), or an array (H, W, C), as an image; floats of tensors are times 255."""
+    """Converts a tensor (C, H, W), or an array (H, W, C), to an image; floats of tensors are multiplied by 255."""
     if isinstance(x, torch.Tensor):
         three = x if x.ndim == 3 else x[None]
         if three.is_floating_point() and mode != "F":
@@ -87,7 +87,7 @@ def largest(dtype: torch.dtype) -> int:
 
 @with_annotations()
 def to_dtype(x: Any, dtype: torch.dtype = torch.float32, scale: bool = False) -> Any:
-    """Elements of another type; with `scale`, white stays white: floats are in [0, 1].
+    """Converts the type; with `scale`, values are scaled so that white stays white: floats are in [0, 1].
 
     >>> to_dtype(torch.tensor([0, 255], dtype=torch.uint8), torch.float32, scale=True)
     tensor([0., 1.])
@@ -127,7 +127,7 @@ convert_image_dtype = to_dtype
 
 @with_annotations()
 def normalize(x: Any, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> torch.Tensor:
-    """(x - mean) / std for each channel of a tensor of floats."""
+    """Computes (x - mean) / std for each channel of a float tensor."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"normalize takes a tensor; got {type(x).__name__}. Put ToImage and ToDtype before it")
     if not x.is_floating_point():
@@ -136,7 +136,7 @@ def normalize(x: Any, mean: Sequence[float], std: Sequence[float], inplace: bool
         raise ValueError(f"normalize takes tensors (..., C, H, W); got the shape {tuple(x.shape)}")
     m, s = (torch.as_tensor(v, dtype=x.dtype, device=x.device) for v in (mean, std))
     if (s == 0).any():
-        raise ValueError(f"std={list(std)} has a zero, by which would be divided")
+        raise ValueError(f"std={list(std)} has a zero, which can't be divided by")
     m, s = (v.view(-1, 1, 1) if v.ndim == 1 else v for v in (m, s))
     return (x.sub_(m) if inplace else x.sub(m)).div_(s)
 

@@ -17,7 +17,7 @@ from ._annotations import canvas, with_annotations
 
 
 class InterpolationMode(Enum):
-    """How values between pixels are found; the members of torchvision's class of that name."""
+    """Interpolation modes; the members of torchvision's class of that name."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -52,7 +52,7 @@ def check_picture(picture: Any, who: str) -> None:
 
 
 def get_size(picture: Any) -> list[int]:
-    """Height and width."""
+    """Returns height and width."""
     if isinstance(picture, Image.Image):
         return [picture.height, picture.width]
     size = canvas(picture)
@@ -63,7 +63,7 @@ def get_size(picture: Any) -> list[int]:
 
 
 def get_dimensions(picture: Any) -> list[int]:
-    """Channels, height and width."""
+    """Returns channels, height and width."""
     if isinstance(picture, Image.Image):
         return [len(picture.getbands()), picture.height, picture.width]
     check_picture(picture, "get_dimensions")
@@ -100,7 +100,7 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
-    """Resizes as `Image.resize` does images, and `interpolate` tensors.
+    """Resizes images as `Image.resize` does, tensors as `interpolate` does.
 
     >>> resize(Image.new("RGB", (60, 40)), 20).size
     (30, 20)
@@ -158,7 +158,7 @@ def as_picture(x: Any) -> Any:
 
 @with_annotations(mask={})
 def crop(picture: Any, top: int, left: int, height: int, width: int) -> Any:
-    """A window, with zeros where it lies outside."""
+    """Crops a window, with zeros outside the image."""
     full_height, full_width = get_size(picture)
     if isinstance(picture, Image.Image):
         return picture.crop((left, top, left + width, top + height))
@@ -177,7 +177,7 @@ def crop(picture: Any, top: int, left: int, height: int, width: int) -> Any:
 
 @with_annotations(mask={})
 def center_crop(picture: Any, size: int | Sequence[int]) -> Any:
-    """The middle; smaller pictures are padded with zeros first."""
+    """Crops the centre; smaller images are padded with zeros first."""
     height, width = pair(size)
     full_height, full_width = get_size(picture)
     if height > full_height or width > full_width:
@@ -201,7 +201,7 @@ def resized_crop(
     interpolation: Any = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
 ) -> Any:
-    """A window, resized as a picture of its own."""
+    """Crops a window and resizes it; pixels outside the window are not used."""
     view = as_picture(picture)
     made = resize(crop(view, top, left, height, width), size, interpolation, None, antialias)
     return made.given_back() if isinstance(made, Picture) and not isinstance(picture, Picture) else made
@@ -209,7 +209,7 @@ def resized_crop(
 
 @with_annotations(mask={})
 def horizontal_flip(picture: Any) -> Any:
-    """Left and right exchanged."""
+    """Flips left and right."""
     if isinstance(picture, Image.Image):
         return picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     check_picture(picture, "horizontal_flip")
@@ -218,7 +218,7 @@ def horizontal_flip(picture: Any) -> Any:
 
 @with_annotations(mask={})
 def vertical_flip(picture: Any) -> Any:
-    """Top and bottom exchanged."""
+    """Flips top and bottom."""
     if isinstance(picture, Image.Image):
         return picture.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
     check_picture(picture, "vertical_flip")
@@ -247,7 +247,7 @@ def borders(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
 
 @with_annotations(mask={})
 def pad(picture: Any, padding: int | Sequence[int], fill: Any = None, padding_mode: str = "constant") -> Any:
-    """Adds a border: `fill`, or by repeating or mirroring what is there ("edge", "reflect", "symmetric")."""
+    """Adds a border: `fill`, or the repeated or mirrored image ("edge", "reflect", "symmetric")."""
     if padding_mode not in _PADDING:
         raise ValueError(f"padding_mode takes {', '.join(_PADDING)}; got {padding_mode!r}")
     left, top, right, bottom = borders(padding)

@@ -45,7 +45,8 @@ def affine(
     fill: Any = None,
     center: Sequence[float] | None = None,
 ) -> Any:
-    """Turned by `angle` degrees, scaled and sheared around the `center` (x, y), and moved by `translate` pixels."""
+    """Rotates by `angle` degrees, scales and shears around the `center` (x, y), and translates by `translate`
+    pixels."""
     check_picture(picture, "affine")
     slants = [shear, 0.0] if isinstance(shear, (int, float)) else list(shear) * (2 // len(shear))
     if scale <= 0:
@@ -70,7 +71,7 @@ def rotate(
     center: Sequence[float] | None = None,
     fill: Any = None,
 ) -> Any:
-    """Turned by `angle` degrees, counter-clockwise; with `expand`, the output has room for all of it."""
+    """Rotates by `angle` degrees, counter-clockwise; with `expand`, the output contains the whole rotated image."""
     check_picture(picture, "rotate")
     name = name_of(interpolation)
     if isinstance(picture, Image.Image):
@@ -97,7 +98,7 @@ def perspective(
     fill: Any = None,
     coefficients: Sequence[float] | None = None,
 ) -> Any:
-    """The map that takes four `startpoints` to `endpoints`, or its eight `coefficients`."""
+    """Applies the map from four `startpoints` to `endpoints`, or the one with eight `coefficients`."""
     check_picture(picture, "perspective")
     if coefficients is None:
         if startpoints is None or endpoints is None:

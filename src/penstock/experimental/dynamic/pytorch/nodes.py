@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers and operators as nodes of `torchdata.nodes`, to be composed with its others. Needs torchdata.
+"""Readers and operators as nodes of `torchdata.nodes`, which can be combined with others. Requires torchdata.
 
 >>> import torch, torchdata.nodes, tempfile, os
 >>> from penstock.experimental import dynamic as ndd
@@ -32,16 +32,16 @@ _Node: Any = tn.BaseNode
 
 
 class Reader(_Node):
-    """Gives what a reader reads as dictionaries.
+    """Returns the output of a reader as dictionaries.
 
     Parameters
     ----------
     reader_type
         A class of `readers`.
     batch_size
-        The size of batches; None gives tensors.
+        Size of batches; None returns tensors.
     output_names
-        Keys, one for each output of the reader; by default "data" and "label" if it has two.
+        Keys, one for each output of the reader. By default "data" and "label" if it has two.
     **kwargs
         Arguments of the reader.
     """
@@ -66,7 +66,7 @@ class Reader(_Node):
         self._taken = 0
 
     def reset(self, initial_state: dict[str, Any] | None = None) -> None:
-        """Begins an epoch, or goes on in one from a state."""
+        """Begins an epoch, or continues one from a state."""
         super().reset(initial_state)
         if initial_state:
             self._reader = self._type(**self._kwargs)
@@ -83,7 +83,7 @@ class Reader(_Node):
         return dict(zip(self._names, outputs))
 
     def get_state(self) -> dict[str, Any]:
-        """Where the reader is, and how much of the epoch was taken."""
+        """Returns the state of the reader and the position in the epoch."""
         return {_READER: str(self._reader.get_state()), _STATE: self._taken}
 
     def get_metadata(self) -> dict[str, int]:
@@ -92,16 +92,16 @@ class Reader(_Node):
 
 
 class DictMapper(_Node):
-    """Applies a function to one value of the dictionaries that a node gives.
+    """Applies a function to one value of the dictionaries that a node returns.
 
     Parameters
     ----------
     source
         The node.
     map_fn
-        Takes a tensor or batch and gives one.
+        Takes a tensor or batch and returns one.
     key
-        Of the value.
+        Key of the value.
     """
 
     def __init__(self, source: Any, map_fn: Callable[[Any], Any], key: str = "data"):
@@ -126,14 +126,14 @@ class DictMapper(_Node):
 
 
 class ToTorch(_Node):
-    """Gives the values of dictionaries as tuples of PyTorch's tensors.
+    """Returns the values of dictionaries as tuples of PyTorch tensors.
 
     Parameters
     ----------
     source
         The node.
     output_stream
-        The stream that tensors on the GPU are used on; by default PyTorch's current one, which waits for them.
+        The stream on which tensors on the GPU are used. By default PyTorch's current one, which waits for them.
     """
 
     def __init__(self, source: Any, output_stream: Any = None):

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of pictures, by the names of `torchvision.transforms.v2`; `functional` has the functions."""
+"""Image transforms, under the names of `torchvision.transforms.v2`; `functional` has the functions."""
 
 from . import functional as functional

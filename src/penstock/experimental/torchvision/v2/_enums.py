@@ -10,9 +10,9 @@ from ....types import DALIInterpType
 
 
 class InterpolationMode(Enum):
-    """How values between pixels are found; the members of torchvision's class of that name.
+    """Interpolation modes; the members of torchvision's class of that name.
 
-    NEAREST, BILINEAR, BICUBIC and LANCZOS can be used here.
+    NEAREST, BILINEAR, BICUBIC and LANCZOS are supported here.
     """
 
     NEAREST = "nearest"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The middle of a picture."""
+"""Crops the centre of images."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class _Size(ArgumentValidateRule):
 
 
 class CenterCrop(Operator):
-    """Cuts out the middle of pictures; those that are smaller are filled up with 0 on both sides.
+    """Crops the centre of images; smaller images are padded with 0 on both sides.
 
-    Where the middle lies between two pixels, the window begins at an even one; of what is filled up, the odd pixel goes
-    to the left and to the top. Takes any type.
+    If the centre is between two pixels, the window begins at an even one; with padding, the odd pixel is added at the
+    left and at the top. Accepts any type.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with other colours, or none."""
+"""Changes the colours of images."""
 
 from __future__ import annotations
 
@@ -110,26 +110,26 @@ def grey(picture: Picture, num_output_channels: int, who: str) -> Picture:
 
 
 class ColorJitter(Operator):
-    """Changes hue, saturation, contrast and brightness, for each picture by other random factors.
+    """Changes hue, saturation, contrast and brightness by random factors, different for each image.
 
-    `brightness * (center + contrast * (x - center))` with a center of 128 for integers and 0.5 for floats, after hue
-    and saturation were changed in the YIQ space, which differs from a rotation in HSV (up to 24 degrees for a turn of
-    90); see `fn.color_twist`. Of grey pictures only contrast and brightness change; alpha is kept. Elements are uint8,
-    int16, int32, float16 or float32.
+    Computes `brightness * (center + contrast * (x - center))` with a center of 128 for integers and 0.5 for floats,
+    after changing hue and saturation in the YIQ space, which differs from a rotation in HSV (up to 24 degrees for a
+    rotation of 90); see `fn.color_twist`. For grey images, only contrast and brightness change; alpha is kept. Elements
+    are uint8, int16, int32, float16 or float32.
 
     Parameters
     ----------
     brightness, contrast, saturation
         A number b, for factors from max(0, 1 - b) to 1 + b; or (min, max). Not negative.
     hue
-        A number h in [0, 0.5], for turns from -h to h; or (min, max) in [-0.5, 0.5]. One is the whole circle.
+        A number h in [0, 0.5], for rotations from -h to h; or (min, max) in [-0.5, 0.5]. 1 is the whole circle.
     device
         "cpu" or "gpu".
 
     Raises
     ------
     ValueError
-        For arguments that are not as above, and for pictures with another number of channels or type.
+        For other arguments, and for images with another number of channels or type.
 
     >>> import torch
     >>> ColorJitter(brightness=(0.5, 0.5))(torch.full((3, 1, 2), 100, dtype=torch.uint8)).unique()
@@ -173,21 +173,21 @@ class ColorJitter(Operator):
 
 
 class Grayscale(Operator):
-    """Gives grey pictures: 0.299 R + 0.587 G + 0.114 B.
+    """Converts images to greyscale: 0.299 R + 0.587 G + 0.114 B.
 
-    Alpha is dropped. Elements are uint8, int16, int32, float16 or float32.
+    Alpha is removed. Elements are uint8, int16, int32, float16 or float32.
 
     Parameters
     ----------
     num_output_channels
-        1, or 3 for three channels that are alike.
+        1, or 3 for three equal channels.
     device
         "cpu" or "gpu".
 
     Raises
     ------
     ValueError
-        For other numbers of channels, in the argument or in the pictures, and other types.
+        For other numbers of channels, in the argument or in the images, and other types.
 
     >>> import torch
     >>> Grayscale()(torch.tensor([[[255]], [[0]], [[0]]], dtype=torch.uint8))
@@ -206,9 +206,9 @@ class Grayscale(Operator):
 
 
 class RandomGrayscale(Operator):
-    """Gives each picture in grey with the probability `p`, with as many channels as before.
+    """Converts each image to greyscale with the probability `p`; the number of channels is kept.
 
-    Types and channels as for `Grayscale`; alpha is kept.
+    Types and channels as in `Grayscale`; alpha is kept.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class RandomGrayscale(Operator):
     Raises
     ------
     ValueError
-        For a `p` that is no probability.
+        If `p` is not a probability.
 
     >>> import torch
     >>> RandomGrayscale(p=1.0)(torch.tensor([[[1.0]], [[0.0]], [[0.0]]])).flatten()

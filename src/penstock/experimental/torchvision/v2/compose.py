@@ -61,7 +61,7 @@ def to_torch_tensor(x: Any) -> Any:
 
 
 class PipelineWithLayout(ABC):
-    """Base: a list of transforms for pictures with the channels first, or last. `Compose` makes these.
+    """Base: a list of transforms for images with the channels first, or last. Created by `Compose`.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ class PipelineWithLayout(ABC):
     layout
         "HWC" or "CHW".
     batch_size
-        How many pictures a batch is expected to have; larger ones are transformed too.
+        Expected number of images in a batch; larger ones are transformed too.
     num_threads
-        Native threads.
+        Number of native threads.
     **dali_pipeline_kwargs
         Further arguments of `penstock.Pipeline`, such as `seed` and `device_id`.
     """
@@ -94,10 +94,7 @@ class PipelineWithLayout(ABC):
         known = inspect.signature(Pipeline.__init__).parameters
         for name in dali_pipeline_kwargs:
             if name not in known:
-                raise TypeError(
-                    f"{name!r} is no argument of Compose; beyond its own it takes those of penstock.Pipeline."
-                    f"{suggest(name, known)}"
-                )
+                raise TypeError(f"{name!r} is not an argument of Compose or penstock.Pipeline.{suggest(name, known)}")
         Pipeline(**self._arguments)  # says what is wrong with their values
         self._form = output_form(self.op_list)
         self._verified = [op for op in self.op_list if op.input_rules]
@@ -105,7 +102,7 @@ class PipelineWithLayout(ABC):
         self._lock = threading.Lock()
 
     def run(self, data_input: Any) -> Any:
-        """Transforms a picture or a batch."""
+        """Transforms an image or a batch."""
         self.verify_layout(data_input)
         for op in self._verified:
             op.verify_data(data_input)
@@ -125,11 +122,11 @@ class PipelineWithLayout(ABC):
         return picture
 
     def output_to_tensor(self, output: torch.Tensor) -> torch.Tensor:
-        """A picture in this layout as a tensor CHW."""
+        """Returns an image in this layout as a tensor CHW."""
         return output if self._layout == "CHW" else output.movedim(-1, -3)
 
     def output_to_pil(self, output: torch.Tensor) -> Image.Image | list[Image.Image]:
-        """A picture in this layout as an image, a batch as a list of them."""
+        """Returns an image in this layout as a Pillow image, a batch as a list of them."""
         if output.ndim > 3:
             return [self.output_to_pil(each) for each in output]  # type: ignore[misc]
         moved = output if self._layout == "HWC" else output.movedim(-3, -1)
@@ -140,15 +137,15 @@ class PipelineWithLayout(ABC):
         return self._layout
 
     def get_channel_reverse_idx(self) -> int:
-        """Where the channels are, counted from the last axis: -1 or -3."""
+        """The channel axis, counted from the last axis: -1 or -3."""
         return self._layout.index("C") - 3
 
     @abstractmethod
     def verify_layout(self, data: Any) -> None:
-        """TypeError for what does not come in this layout."""
+        """Raises TypeError for data that is not in this layout."""
 
     def is_conversion_to_tensor(self) -> bool:
-        """Whether the list asks for tensors: by `ToPureTensor` or `PILToTensor`."""
+        """Whether the list returns tensors, because of `ToPureTensor` or `PILToTensor`."""
         return self._form == "tensor"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,7 +157,7 @@ class PipelineWithLayout(ABC):
 
 
 class PipelineHWC(PipelineWithLayout):
-    """Transforms images of Pillow. Arguments are those of `PipelineWithLayout`.
+    """Transforms Pillow images. Arguments are those of `PipelineWithLayout`.
 
     >>> from penstock.experimental.torchvision import Resize
     >>> PipelineHWC([Resize((4, 6))]).run(Image.new("RGB", (20, 20))).size
@@ -182,7 +179,7 @@ class PipelineHWC(PipelineWithLayout):
 
 
 class PipelineCHW(PipelineWithLayout):
-    """Transforms tensors of PyTorch, CHW or with more axes before. Arguments are those of `PipelineWithLayout`.
+    """Transforms PyTorch tensors, CHW or with more axes before. Arguments are those of `PipelineWithLayout`.
 
     >>> from penstock.experimental.torchvision import Resize
     >>> PipelineCHW([Resize((4, 6))]).run(torch.zeros(2, 3, 20, 20)).shape
@@ -204,36 +201,36 @@ class PipelineCHW(PipelineWithLayout):
 
 
 class Compose:
-    """Applies transforms one after the other, as one graph: each picture is taken through all of them at once.
+    """Applies transforms one after the other, as one graph: each image is taken through all of them at once.
 
-    Takes an image of Pillow (modes L, RGB, RGBA) or a tensor of PyTorch, (..., C, H, W), on the CPU or on a GPU, and
-    gives the same, unless `PILToTensor`, `ToPureTensor` or `ToPILImage` is in the list. Each picture of a batch gets
-    random numbers of its own. Tensors are neither copied nor written to; tensors that come out own their memory, on
-    the GPU if the last transform ran there. A graph is made for each kind of input (layout, channels, type) when it
-    first comes.
+    Takes a Pillow image (modes L, RGB, RGBA) or a PyTorch tensor, (..., C, H, W), on the CPU or on a GPU, and returns
+    the same kind, unless `PILToTensor`, `ToPureTensor` or `ToPILImage` is in the list. Each image of a batch gets its
+    own random numbers. Input tensors are neither copied nor written to; output tensors own their memory, on the GPU if
+    the last transform ran there. One graph is made for each kind of input (layout, channels, type) when it first
+    occurs.
 
-    Without a `seed`, random numbers follow from PyTorch's generator: the same after `torch.manual_seed`, different in
-    the workers of a `DataLoader`. It can be pickled, and used after a fork and by several threads.
+    Without a `seed`, random numbers are derived from PyTorch's generator: the same after `torch.manual_seed`, different
+    in the workers of a `DataLoader`. A `Compose` can be pickled, and used after a fork and by several threads.
 
     Parameters
     ----------
     op_list
-        Transforms, also other `Compose`.
+        Transforms; other `Compose` objects are allowed.
     batch_size
-        How many pictures a batch is expected to have; larger ones are transformed too.
+        Expected number of images in a batch; larger ones are transformed too.
     num_threads
-        Native threads, which share the pictures of a batch.
+        Number of native threads, which share the images of a batch.
     **dali_pipeline_kwargs
         Further arguments of `penstock.Pipeline`, such as `seed` and `device_id`.
 
     Raises
     ------
     TypeError
-        For what is no transform, and for pictures that are neither images nor tensors.
+        For elements that are not transforms, and inputs that are neither images nor tensors.
     ValueError
-        For pictures that a transform has no use for, and arguments outside of their range.
+        For images that a transform does not support, and arguments outside their range.
     penstock.PipelineError
-        For pictures that a transform fails with, such as those smaller than a crop.
+        For images that a transform can't process, such as images smaller than a crop.
 
     >>> from PIL import Image
     >>> from penstock.experimental.torchvision import CenterCrop, PILToTensor, Resize

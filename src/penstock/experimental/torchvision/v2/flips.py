@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirrored pictures."""
+"""Flips images."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class _Probability(ArgumentValidateRule):
 
 
 class RandomFlip(Operator):
-    """Mirrors each picture with the probability `p`.
+    """Flips each image with the probability `p`.
 
     Parameters
     ----------
     p
         Probability, in [0.0, 1.0].
     horizontal
-        Whether left and right change places, otherwise top and bottom.
+        Whether to flip left and right, otherwise top and bottom.
     device
         "cpu" or "gpu".
 
     Raises
     ------
     ValueError
-        For a `p` that is no probability.
+        If `p` is not a probability.
 
     >>> import torch
     >>> RandomFlip(p=1.0, horizontal=False)(torch.tensor([[[1, 2], [3, 4]]]))
@@ -55,7 +55,7 @@ class RandomFlip(Operator):
 
 
 class RandomHorizontalFlip(RandomFlip):
-    """Mirrors each picture left to right with the probability `p`.
+    """Flips each image left to right with the probability `p`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class RandomHorizontalFlip(RandomFlip):
 
 
 class RandomVerticalFlip(RandomFlip):
-    """Mirrors each picture upside down with the probability `p`.
+    """Flips each image upside down with the probability `p`.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blurred pictures."""
+"""Blurs images."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ class _KernelAndSigma(ArgumentValidateRule):
 
 
 class GaussianBlur(Operator):
-    """Blurs pictures by a Gaussian; at the border they are mirrored without the outermost pixel.
+    """Blurs images with a Gaussian; the border is mirrored without the outermost pixel.
 
-    Takes any type but bool.
+    Accepts any type but bool.
 
     Parameters
     ----------
     kernel_size
         Size of the window: (height, width), or one number for both; positive and odd.
     sigma
-        Standard deviation in pixels; or (min, max), between which it is drawn for each picture. Positive.
+        Standard deviation in pixels; or (min, max), the range from which it is drawn for each image. Positive.
     device
         "cpu" or "gpu".
     seed
-        Seed of what is drawn; negative: it follows from that of the `Compose`.
+        Seed of the random numbers. If negative, derived from the seed of the `Compose`.
 
     Raises
     ------
     ValueError
-        For arguments that are not as above.
+        For other arguments.
 
     >>> import torch
     >>> GaussianBlur((1, 3), sigma=1.0)(torch.tensor([[[0.0, 0.0, 9.0, 0.0, 0.0]]])).round(decimals=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values with a mean of 0 and a standard deviation of 1."""
+"""Normalises images to a mean of 0 and a standard deviation of 1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _MeanAndStd(ArgumentValidateRule):
         lengths = {len(values) for values in found.values()} - {1}
         if len(lengths) > 1:
             raise ValueError(
-                "mean and std need one number for all channels or as many as each other; got "
+                "mean and std need one number for all channels or the same number of values; got "
                 f"{len(found['mean'])} and {len(found['std'])}"
             )
         if inplace:
@@ -39,15 +39,15 @@ class _MeanAndStd(ArgumentValidateRule):
 
 
 class Normalize(Operator):
-    """Gives (x - mean) / std of each channel, in float32.
+    """Computes (x - mean) / std for each channel, in float32.
 
-    The values are not scaled before: for uint8, `mean` and `std` are in [0, 255]. Elements are uint8, int16, uint16,
-    int32, float16 or float32.
+    Values are not scaled before: for uint8, `mean` and `std` are in [0, 255]. Elements are uint8, int16, uint16, int32,
+    float16 or float32.
 
     Parameters
     ----------
     mean, std
-        A sequence with one number per channel, or one for all; those of `std` are not 0.
+        A sequence with one number per channel, or one for all. `std` must not contain 0.
     inplace
         Only False is supported.
     device
@@ -56,9 +56,9 @@ class Normalize(Operator):
     Raises
     ------
     TypeError, ValueError
-        For arguments that are not as above, or do not fit the pictures' channels.
+        For other arguments, or arguments that do not match the number of channels.
     NotImplementedError
-        For `inplace`.
+        For `inplace=True`.
 
     >>> import torch
     >>> Normalize(mean=[10.0], std=[2.0])(torch.tensor([[[10, 14]]], dtype=torch.uint8))

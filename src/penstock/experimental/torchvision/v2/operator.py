@@ -14,7 +14,7 @@ from ._picture import Picture
 
 
 class DataValidateRule(ABC):
-    """A rule for the pictures that a transform gets: `verify` raises an error for those that break it."""
+    """A rule for the input images of a transform: `verify` raises an error if it is violated."""
 
     @classmethod
     @abstractmethod
@@ -22,7 +22,7 @@ class DataValidateRule(ABC):
 
 
 class ArgumentValidateRule(ABC):
-    """A rule for the arguments of a transform: `verify` raises an error for those that break it."""
+    """A rule for the arguments of a transform: `verify` raises an error if it is violated."""
 
     @classmethod
     @abstractmethod
@@ -32,24 +32,24 @@ class ArgumentValidateRule(ABC):
 class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_apply` themselves
     """Base of all transforms.
 
-    A transform of your own overrides `_kernel`, which gets the pictures as a `DataNode` and gives another one, made by
+    A transform of your own overrides `_kernel`, which takes the images as a `DataNode` and returns another one, made by
     functions of `penstock.fn`. It must keep the type of the elements, the layout and the number of channels.
 
     Parameters
     ----------
     device
-        "cpu" or "gpu": where the pictures are processed. Pictures that are elsewhere are copied.
+        "cpu" or "gpu": the device on which images are processed. Images on another device are copied.
     **kwargs
-        What the rules in `arg_rules` check.
+        The arguments that the rules in `arg_rules` check.
 
     Attributes
     ----------
     arg_rules
-        Rules that the arguments have to obey; checked on construction.
+        Rules for the arguments, checked on construction.
     input_rules
-        Rules that the pictures have to obey; checked with each call.
+        Rules for the images, checked in each call.
     preprocess_data
-        If not None, `_kernel` gets what this function makes of the `DataNode`.
+        If not None, a function that is applied to the `DataNode` before `_kernel`.
 
     >>> import torch
     >>> from penstock import fn
@@ -67,13 +67,13 @@ class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_ap
 
     @classmethod
     def verify_args(cls, **kwargs: Any) -> None:
-        """Raises what the first rule raises that the arguments break."""
+        """Raises the error of the first rule that the arguments violate."""
         for rule in cls.arg_rules:
             rule.verify(**kwargs)
 
     @classmethod
     def verify_data(cls, data_input: Any) -> None:
-        """Raises what the first rule raises that the pictures break."""
+        """Raises the error of the first rule that the images violate."""
         for rule in cls.input_rules:
             rule.verify(data_input)
 
@@ -84,7 +84,7 @@ class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_ap
         self.verify_args(**kwargs)
 
     def _kernel(self, data_input: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no _kernel, which says what it does")
+        raise NotImplementedError(f"{type(self).__name__} has no _kernel, which must be overridden")
 
     def _apply(self, picture: Picture) -> Picture:
         """Adds itself to the graph that is being made."""
@@ -95,7 +95,7 @@ class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_ap
         return self._apply(picture.on(self.device))
 
     def __call__(self, data_input: Any) -> Any:
-        """Transforms a picture or a batch, as a `Compose` of this transform alone does."""
+        """Transforms an image or a batch, as a `Compose` of only this transform does."""
         alone = self.__dict__.get("_alone")
         if alone is None:
             from .compose import Compose
@@ -112,9 +112,9 @@ class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_ap
 
 
 def adjust_input(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: the function's first argument is a picture (`PIL.Image.Image`, or `torch.Tensor` CHW or NCHW), which
-    it gets as a `Tensor` or `Batch` of `penstock.experimental.dynamic`, with a layout. What it gives is made the same
-    again.
+    """Decorator: the function's first argument is an image (`PIL.Image.Image`, or `torch.Tensor` CHW or NCHW), which is
+    passed as a `Tensor` or `Batch` of `penstock.experimental.dynamic`, with a layout. Its result is converted back to
+    the kind of the argument.
 
     >>> import torch
     >>> from penstock.experimental import dynamic
@@ -137,7 +137,7 @@ def adjust_input(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def get_input_shape_dynamic(inpt: Any) -> tuple[int, ...]:
-    """The shape of a tensor, or of the first sample of a batch.
+    """Returns the shape of a tensor, or of the first sample of a batch.
 
     >>> import numpy as np
     >>> from penstock.tensors import TensorCPU
@@ -151,7 +151,7 @@ def get_input_shape_dynamic(inpt: Any) -> tuple[int, ...]:
 
 
 def get_HWC_from_layout_dynamic(inpt: Any) -> tuple[int, int, int]:
-    """Height, width and channels of a tensor or batch, from its layout ("HWC", "CHW", or one of more axes).
+    """Returns height, width and channels of a tensor or batch, from its layout ("HWC", "CHW", or one with more axes).
 
     >>> import numpy as np
     >>> from penstock.tensors import TensorCPU
@@ -167,8 +167,8 @@ def get_HWC_from_layout_dynamic(inpt: Any) -> tuple[int, int, int]:
 
 
 def get_HWC_from_layout_pipeline(data_input: DataNode) -> tuple[DataNode, DataNode, DataNode, DataNode]:
-    """Height, width and channels of pictures HWC or CHW, also of sequences of them (FHWC, FCHW), in a graph; and the
-    pictures.
+    """Returns height, width and channels of images HWC or CHW, or sequences of them (FHWC, FCHW), in a graph; and the
+    images.
 
     >>> import numpy as np
     >>> from penstock import fn, pipeline_def, types

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with something around them."""
+"""Pads images."""
 
 from __future__ import annotations
 
@@ -94,24 +94,24 @@ BY_MODE: dict[str, type[_PadBase]] = {
 
 
 class Pad(Operator):
-    """Adds to pictures on all sides. Takes any type.
+    """Pads images on all sides. Accepts any type.
 
     Parameters
     ----------
     padding
-        How many pixels: one number, (left and right, top and bottom), or (left, top, right, bottom); not negative.
+        Number of pixels: one number, (left and right, top and bottom), or (left, top, right, bottom); not negative.
     fill
-        With `padding_mode` "constant": the value of what is added, or one per channel; None is 0. Clamped to the range
-        of the type, fractions cut. A dictionary has values for `PIL.Image.Image`, `torch.Tensor`, and "others".
+        With `padding_mode` "constant": the value of the padding, or one per channel; None is 0. Clamped to the range of
+        the type and truncated. A dictionary has values for `PIL.Image.Image`, `torch.Tensor`, and "others".
     padding_mode
-        "constant", "edge" (the outermost pixel), "reflect" (mirrored at it) or "symmetric" (mirrored behind it).
+        "constant", "edge" (the outermost pixel), "reflect" (mirrored at it) or "symmetric" (mirrored after it).
     device
         "cpu" or "gpu".
 
     Raises
     ------
     TypeError, ValueError
-        For arguments that are not as above.
+        For other arguments.
 
     >>> import torch
     >>> Pad((1, 0), padding_mode="edge")(torch.tensor([[[1, 2]]]))

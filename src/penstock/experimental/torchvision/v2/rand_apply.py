@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that are applied to some pictures only."""
+"""Applies transforms to some images only."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Probability(ArgumentValidateRule):
 
 
 class RandomApply(Operator):
-    """Applies a list of transforms to each picture with the probability `p`: all of them, or none.
+    """Applies a list of transforms to each image with the probability `p`: all of them, or none.
 
-    They have to keep the type of the elements and the number of channels, unless `p` is 0 or 1. Pictures of one batch
-    that have different sizes then can't become one tensor.
+    They must keep the type of the elements and the number of channels, unless `p` is 0 or 1. If the images of a batch
+    then have different sizes, they can't become one tensor.
 
     Parameters
     ----------
@@ -33,14 +33,14 @@ class RandomApply(Operator):
     p
         Probability, in [0.0, 1.0].
     device
-        "cpu" or "gpu"; of no meaning here: each of the transforms has its own.
+        "cpu" or "gpu"; has no effect: each of the transforms has its own.
 
     Raises
     ------
     TypeError
-        For what is no list of transforms.
+        If `op_list` is not a list of transforms.
     ValueError
-        For a `p` that is no probability.
+        If `p` is not a probability.
 
     >>> import torch
     >>> from penstock.experimental.torchvision import RandomVerticalFlip

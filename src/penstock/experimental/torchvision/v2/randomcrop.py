@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random parts of pictures."""
+"""Crops random windows of images."""
 
 from __future__ import annotations
 
@@ -58,31 +58,31 @@ class _RandomWindow(Operator):
 
 
 class RandomCrop(_RandomWindow):
-    """Cuts out a window of a fixed size, for each picture at another place; all places are equally likely.
+    """Crops a window of a fixed size from each image, at a random position; all positions are equally likely.
 
-    Takes any type.
+    Accepts any type.
 
     Parameters
     ----------
     size
         (height, width), or one number for both; positive integers.
     padding
-        What is added around the picture before: one number, (left and right, top and bottom), or (left, top, right,
-        bottom); not negative. None for nothing.
+        Padding that is added before: one number, (left and right, top and bottom), or (left, top, right, bottom); not
+        negative. None: no padding.
     pad_if_needed
-        Whether a picture that is too small still is padded on both sides by what it lacks; otherwise it is an error.
+        Whether an image that is still too small is padded on both sides by what is missing. Otherwise it is an error.
     fill
-        With `padding_mode` "constant": the value of what is added, or one per channel; None is 0. Clamped to the
-        range of the type, fractions cut.
+        With `padding_mode` "constant": the value of the padding, or one per channel; None is 0. Clamped to the range of
+        the type and truncated.
     padding_mode
-        "constant", "edge" (the outermost pixel), "reflect" (mirrored at it) or "symmetric" (mirrored behind it).
+        "constant", "edge" (the outermost pixel), "reflect" (mirrored at it) or "symmetric" (mirrored after it).
     device
         "cpu" or "gpu".
 
     Raises
     ------
     TypeError, ValueError
-        For arguments that are not as above.
+        For other arguments.
 
     >>> import torch
     >>> RandomCrop(4, padding=2)(torch.zeros(3, 3, 3)).shape
@@ -137,33 +137,34 @@ class RandomCrop(_RandomWindow):
 
 
 class RandomResizedCrop(_RandomWindow):
-    """Cuts out a window of random area and aspect ratio, for each picture another one, and resizes it.
+    """Crops a window of random area and aspect ratio from each image, and resizes it.
 
-    Of ten windows of random area, aspect ratio (uniform in its logarithm) and place the first one that fits is taken;
-    if none does, the middle of the picture. Filters look beyond the border of the window, into the picture. Elements
-    are uint8, int16, uint16 or float32.
+    Of ten windows of random area, aspect ratio (uniform in its logarithm) and position, the first one that fits is
+    used; if none fits, the centre of the image. Filters use pixels of the image beyond the border of the window.
+    Elements are uint8, int16, uint16 or float32.
 
     Parameters
     ----------
     size
         (height, width) of the output, or one number for both; positive integers.
     scale
-        (min, max) of the window's area as a share of the picture's; positive.
+        (min, max) of the window's area as a share of the image's; positive.
     ratio
         (min, max) of width / height of the window; positive.
     interpolation
-        `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or Pillow's number of it (0, 2, 3, 1).
+        `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or its number in Pillow (0, 2, 3, 1).
     antialias
-        Whether a window that becomes smaller is averaged, not only sampled. None is True. Has no effect with NEAREST.
+        Whether to average pixels when a window is shrunk, not only to sample them. None is True. No effect with
+        NEAREST.
     device
         "cpu" or "gpu".
 
     Raises
     ------
     TypeError, ValueError
-        For arguments that are not as above.
+        For other arguments.
     NotImplementedError
-        For interpolations that there are not.
+        For unsupported interpolation modes.
 
     >>> import torch
     >>> RandomResizedCrop(8)(torch.zeros(3, 16, 24, dtype=torch.uint8)).shape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of another size."""
+"""Resizes images."""
 
 from __future__ import annotations
 
@@ -41,31 +41,32 @@ class _ValidateSize(ArgumentValidateRule):
 
 
 class Resize(Operator):
-    """Resizes pictures.
+    """Resizes images.
 
     Elements are uint8, int16, uint16 or float32.
 
     Parameters
     ----------
     size
-        (height, width); or a number, the length of the shorter edge, where the aspect ratio is kept and the longer edge
-        is cut to an integer; or None: the longer edge becomes `max_size`.
+        (height, width); or a number, the length of the shorter edge: the aspect ratio is kept, and the longer edge is
+        truncated to an integer; or None: the longer edge becomes `max_size`.
     interpolation
-        `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or Pillow's number of it (0, 2, 3, 1).
+        `InterpolationMode` NEAREST, BILINEAR, BICUBIC or LANCZOS, or its number in Pillow (0, 2, 3, 1).
     max_size
-        The most that the longer edge may have; pictures for which it were more are resized so that it has just that.
-        Only with a number as `size`, or None.
+        Maximum length of the longer edge; images that would exceed it are resized to exactly this length. Only if
+        `size` is a number or None.
     antialias
-        Whether a picture that becomes smaller is averaged, not only sampled. None is True. Has no effect with NEAREST.
+        Whether to average pixels when an image is shrunk, not only to sample them. None is True. No effect with
+        NEAREST.
     device
         "cpu" or "gpu".
 
     Raises
     ------
     ValueError
-        For sizes that are not positive integers and combinations that make no sense.
+        For sizes that are not positive integers and contradictory combinations.
     NotImplementedError
-        For interpolations that there are not.
+        For unsupported interpolation modes.
 
     >>> import torch
     >>> Resize(8)(torch.zeros(3, 16, 24, dtype=torch.uint8)).shape

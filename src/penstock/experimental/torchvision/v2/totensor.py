@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a `Compose` gives: PyTorch tensors or PIL images."""
+"""Sets the result of a `Compose`: PyTorch tensors or PIL images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .operator import Operator
 
 
 class _Output(Operator):
-    """Base of those that say what comes out at last; wherever in the list they stand, the last one holds."""
+    """Base of the transforms that set the kind of the result. If a list has several, the last one applies."""
 
     form: ClassVar[str]
 
@@ -25,12 +25,12 @@ class _Output(Operator):
 
 
 class ToPureTensor(_Output):
-    """Has a `Compose` give a `torch.Tensor` CHW (NCHW for a batch), of the type that the pictures have by then.
+    """Makes a `Compose` return a `torch.Tensor` CHW (NCHW for a batch), of the images' type at that point.
 
     Parameters
     ----------
     device
-        "cpu" or "gpu"; of no meaning, as nothing is computed.
+        "cpu" or "gpu"; has no effect, as nothing is computed.
 
     >>> from PIL import Image
     >>> ToPureTensor()(Image.new("RGB", (6, 4))).shape
@@ -41,12 +41,12 @@ class ToPureTensor(_Output):
 
 
 class PILToTensor(_Output):
-    """Has a `Compose` give a `torch.Tensor` CHW. The values stay in [0, 255]; nothing is scaled.
+    """Makes a `Compose` return a `torch.Tensor` CHW. Values stay in [0, 255]; nothing is scaled.
 
     Parameters
     ----------
     device
-        "cpu" or "gpu"; of no meaning, as nothing is computed.
+        "cpu" or "gpu"; has no effect, as nothing is computed.
 
     >>> from PIL import Image
     >>> PILToTensor()(Image.new("L", (6, 4), 200)).unique()
@@ -57,13 +57,13 @@ class PILToTensor(_Output):
 
 
 class ToPILImage(_Output):
-    """Has a `Compose` give a `PIL.Image.Image`: of mode L, RGB or RGBA for 1, 3 or 4 channels; a list of them for a
-    batch. Floats are taken for values in [0.0, 1.0]: they are multiplied by 255, clamped, and their fractions cut.
+    """Makes a `Compose` return a `PIL.Image.Image`, of mode L, RGB or RGBA for 1, 3 or 4 channels; a list of them for a
+    batch. Floats must be in [0.0, 1.0]: they are multiplied by 255, clamped, and truncated.
 
     Parameters
     ----------
     device
-        "cpu" or "gpu"; of no meaning, as nothing is computed.
+        "cpu" or "gpu"; has no effect, as nothing is computed.
 
     >>> import torch
     >>> ToPILImage()(torch.zeros(3, 4, 6)).size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where DALI has them."""
+"""The path from which programs for DALI import them."""
 
 from .._function import NumbaFunction
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may still change."""
+"""Modules whose interface may still change."""

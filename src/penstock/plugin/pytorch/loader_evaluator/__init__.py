@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the loader the bottleneck? Wrap it, look at its metrics, then replay kept batches and compare."""
+"""Measures whether the loader is the bottleneck: wrap it, read its metrics, then replay cached batches and compare."""
 
 from .loader import LoaderEvaluator
 

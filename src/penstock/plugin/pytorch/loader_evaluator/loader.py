@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a training loop waits for its loader, and what it would be like not to wait."""
+"""Measures how long a training loop waits for its loader, and how fast it would be without waiting."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ MODES = ("log", "replay")
 
 
 class LoaderEvaluator:
-    """Wraps a loader (`torch.utils.data.DataLoader`, an iterator of penstock, anything that is iterated over and has a
-    length) without changing what comes out of it, and records how long each batch let the loop wait.
+    """Wraps a loader (`torch.utils.data.DataLoader`, an iterator of penstock, or any iterable with a length) without
+    changing its batches, and records how long the loop waits for each batch.
 
-    Train an epoch with `mode="log"`, then one with `mode="replay"`: the second takes the first batches, which are kept
-    in memory, again and again, so it shows how fast training would be with a loader that costs nothing.
+    Train an epoch with `mode="log"`, then one with `mode="replay"`. The second repeats the first batches, which are
+    kept in memory, so it shows how fast training would be if the loader cost nothing.
 
     Parameters
     ----------
     dataloader
-        What is wrapped. Its length (batches per epoch) is needed to replay.
+        The loader. Its length (batches per epoch) is needed for "replay".
     mode : "log" or "replay"
     num_cached_batches : int, default 20
-        How many batches `replay` keeps; they are taken when the evaluator is made.
+        Number of batches that "replay" keeps; they are taken in the constructor.
     metrics_file : str, optional
-        Where `save_metrics` writes to. Then it is also written at the end of each epoch.
+        File to which `save_metrics` writes. If given, it is also written at the end of each epoch.
 
     >>> from penstock.plugin.pytorch.loader_evaluator import LoaderEvaluator
     >>> loader = LoaderEvaluator([1, 2, 3], mode="replay", num_cached_batches=2)
@@ -62,7 +62,7 @@ class LoaderEvaluator:
         return len(self.dataloader)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
-        """One epoch; metrics begin anew."""
+        """Iterates over one epoch; metrics are reset."""
         self._waits, self._seconds = [], 0.0
         if self.mode == "replay":
             batches: Iterator[Any] = itertools.islice(itertools.cycle(self._kept), len(self))
@@ -84,8 +84,9 @@ class LoaderEvaluator:
                 self.save_metrics()
 
     def get_metrics(self) -> dict[str, Any]:
-        """Of the last epoch, in seconds: `total_time` from the first batch asked for to the end of the epoch, with what
-        the loop did in between; `batch_times`, what it waited for each batch, their mean, least and most."""
+        """Metrics of the last epoch, in seconds: `total_time` from the request for the first batch to the end of the
+        epoch, including the loop's own work; `batch_times`, the wait for each batch, and their mean, minimum,
+        maximum."""
         waits = self._waits
         metrics: dict[str, Any] = {"mode": self.mode, "total_batches": len(waits), "total_time": self._seconds}
         if waits:
@@ -103,7 +104,7 @@ class LoaderEvaluator:
             json.dump(self.get_metrics(), f, indent=2)
 
     def print_summary(self) -> None:
-        """Prints the metrics, and which share of the epoch was spent waiting."""
+        """Prints the metrics, and the share of the epoch that was spent waiting."""
         m = self.get_metrics()
         print(f"Loader ({self.mode}): {m['total_batches']} batches in {m['total_time']:.3f} s")
         if self._waits:

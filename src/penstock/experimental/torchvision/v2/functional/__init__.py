@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions by the names of `torchvision.transforms.v2.functional`.
+"""Functions under the names of `torchvision.transforms.v2.functional`.
 
-They take and give images of Pillow (modes L, RGB, RGBA) or tensors of PyTorch, (..., C, H, W).
+They take and return Pillow images (modes L, RGB, RGBA) or PyTorch tensors, (..., C, H, W).
 
 >>> import torch
 >>> resize(torch.zeros(3, 8, 12), [4, 4]).shape

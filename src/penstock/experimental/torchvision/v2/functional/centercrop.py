@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The middle of a picture."""
+"""Crops the centre of an image."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ._call import call, device_of
 
 
 def center_crop(inpt: Any, output_size: int | list[int], device: Any = "cpu") -> Any:
-    """Cuts out the middle, as `CenterCrop` does.
+    """Crops the centre, as `CenterCrop` does.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W).
+        A Pillow image or a tensor (..., C, H, W).
     output_size
         (height, width), or one number for both; positive integers.
     device

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures without colours."""
+"""Converts images to greyscale."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ._call import call, device_of
 
 
 def to_grayscale(inpt: Any, num_output_channels: int = 1, device: Any = "cpu") -> Any:
-    """Gives a grey picture, as `Grayscale` does.
+    """Converts to greyscale, as `Grayscale` does.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W), of 1, 3 or 4 channels.
+        A Pillow image or a tensor (..., C, H, W), with 1, 3 or 4 channels.
     num_output_channels
-        1, or 3 for three channels that are alike.
+        1, or 3 for three equal channels.
     device
         "cpu", "gpu" or a `torch.device`.
 
@@ -29,7 +29,7 @@ def to_grayscale(inpt: Any, num_output_channels: int = 1, device: Any = "cpu") -
 
 
 def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1, device: Any = "cpu") -> Any:
-    """The same as `to_grayscale`.
+    """Same as `to_grayscale`.
 
     >>> import torch
     >>> rgb_to_grayscale(torch.zeros(3, 4, 6), num_output_channels=3).shape

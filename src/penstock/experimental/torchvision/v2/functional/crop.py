@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window of a picture."""
+"""Crops a window of an image."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def _window(top: Any, left: Any, height: Any, width: Any) -> dict[str, np.ndarra
 
 
 def crop(inpt: Any, top: int, left: int, height: int, width: int, device: Any = "cpu") -> Any:
-    """Cuts out a window; what of it lies outside of the picture is 0. Takes any type.
+    """Crops a window; pixels outside the image are 0. Accepts any type.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W).
+        A Pillow image or a tensor (..., C, H, W).
     top, left
-        Where it begins; integers, also negative ones.
+        Position of the window; integers, which may be negative.
     height, width
-        Its size; positive integers.
+        Size of the window; positive integers.
     device
         "cpu", "gpu" or a `torch.device`.
 
@@ -75,20 +75,20 @@ def resized_crop(
     antialias: bool = True,
     device: Any = "cpu",
 ) -> Any:
-    """Cuts out a window, as `crop` does, and resizes it. Filters see nothing beyond the window.
+    """Crops a window, as `crop` does, and resizes it. Pixels outside the window are not used.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W), of uint8, int16, uint16 or float32.
+        A Pillow image or a tensor (..., C, H, W), of uint8, int16, uint16 or float32.
     top, left
-        Where the window begins; integers, also negative ones.
+        Position of the window; integers, which may be negative.
     height, width
-        Its size; positive integers.
+        Size of the window; positive integers.
     size
         (height, width) of the result, or one number for both.
     interpolation, antialias
-        As for `Resize`.
+        As in `Resize`.
     device
         "cpu", "gpu" or a `torch.device`.
 

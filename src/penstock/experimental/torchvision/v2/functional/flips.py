@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirrored pictures."""
+"""Flips images."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ._call import call, device_of
 
 
 def horizontal_flip(inpt: Any, device: Any = "cpu") -> Any:
-    """Mirrors left to right. Takes any type.
+    """Flips left and right. Accepts any type.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W).
+        A Pillow image or a tensor (..., C, H, W).
     device
         "cpu", "gpu" or a `torch.device`.
 
@@ -28,12 +28,12 @@ def horizontal_flip(inpt: Any, device: Any = "cpu") -> Any:
 
 
 def vertical_flip(inpt: Any, device: Any = "cpu") -> Any:
-    """Mirrors upside down. Takes any type.
+    """Flips top and bottom. Accepts any type.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W).
+        A Pillow image or a tensor (..., C, H, W).
     device
         "cpu", "gpu" or a `torch.device`.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blurred pictures."""
+"""Blurs images."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def gaussian_blur(
     sigma: int | float | Sequence[float] = (0.1, 2.0),
     device: Any = "cpu",
 ) -> Any:
-    """Blurs by a Gaussian, as `GaussianBlur` does: `sigma` is drawn if it is a range.
+    """Blurs with a Gaussian, as `GaussianBlur` does: `sigma` is drawn if it is a range.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W).
+        A Pillow image or a tensor (..., C, H, W).
     kernel_size
         (height, width) of the window, or one number for both; positive and odd.
     sigma

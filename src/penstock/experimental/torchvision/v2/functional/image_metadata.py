@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of pictures."""
+"""Sizes of images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image
 
 
 def get_dimensions(inpt: Any) -> list[int]:
-    """[channels, height, width] of an image of Pillow, or a tensor (..., C, H, W) or (H, W).
+    """Returns [channels, height, width] of a Pillow image, or a tensor (..., C, H, W) or (H, W).
 
     >>> import torch
     >>> get_dimensions(torch.zeros(2, 3, 4, 6)), get_dimensions(torch.zeros(4, 6))
@@ -26,7 +26,7 @@ def get_dimensions(inpt: Any) -> list[int]:
 
 
 def get_size(inpt: Any) -> list[int]:
-    """[height, width] of a picture.
+    """Returns [height, width] of an image.
 
     >>> from PIL import Image
     >>> get_size(Image.new("RGB", (6, 4)))
@@ -36,7 +36,7 @@ def get_size(inpt: Any) -> list[int]:
 
 
 def get_image_size(inpt: Any) -> list[int]:
-    """[width, height] of a picture: the other way round than `get_size`.
+    """Returns [width, height] of an image, the reverse of `get_size`.
 
     >>> from PIL import Image
     >>> get_image_size(Image.new("RGB", (6, 4)))

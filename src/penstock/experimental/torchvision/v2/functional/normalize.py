@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values with a mean of 0 and a standard deviation of 1."""
+"""Normalises images to a mean of 0 and a standard deviation of 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._call import call, device_of
 def normalize(
     input_data: Any, mean: list[float], std: list[float], inplace: bool = False, device: Any = "cpu"
 ) -> torch.Tensor:
-    """Gives (x - mean) / std of each channel, in float32, as `Normalize` does.
+    """Computes (x - mean) / std for each channel, in float32, as `Normalize` does.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with something around them."""
+"""Pads images."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def pad(
     padding_mode: Literal["constant", "edge", "reflect", "symmetric"] = "constant",
     device: Any = "cpu",
 ) -> Any:
-    """Adds on all sides, as `Pad` does. Takes any type.
+    """Pads all sides, as `Pad` does. Accepts any type.
 
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W).
+        A Pillow image or a tensor (..., C, H, W).
     padding
-        How many pixels: one number, (left and right, top and bottom), or (left, top, right, bottom); not negative.
+        Number of pixels: one number, (left and right, top and bottom), or (left, top, right, bottom); not negative.
     fill
         With `padding_mode` "constant": the value, or one per channel.
     padding_mode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of another size."""
+"""Resizes images."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def resize(
     Parameters
     ----------
     inpt
-        An image of Pillow or a tensor (..., C, H, W), of uint8, int16, uint16 or float32.
+        A Pillow image or a tensor (..., C, H, W), of uint8, int16, uint16 or float32.
     size
         (height, width), a number for the shorter edge, or None with a `max_size`.
     interpolation, max_size, antialias
-        As for `Resize`.
+        As in `Resize`.
     device
         "cpu", "gpu" or a `torch.device`.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of Pillow as tensors, and tensors as images."""
+"""Converts Pillow images to tensors, and tensors to images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._interchange import array_image
 
 
 def pil_to_tensor(inpt: Image.Image) -> torch.Tensor:
-    """The values of an image of any mode as a tensor CHW; nothing is scaled. Mode "1" gives 0 and 255.
+    """Converts an image of any mode to a tensor CHW without scaling. Mode "1" gives 0 and 255.
 
     >>> pil_to_tensor(Image.new("RGB", (6, 4), (1, 2, 3)))[:, 0, 0]
     tensor([1, 2, 3], dtype=torch.uint8)
@@ -23,8 +23,8 @@ def pil_to_tensor(inpt: Image.Image) -> torch.Tensor:
 
 
 def to_tensor(inpt: Image.Image | np.ndarray) -> torch.Tensor:
-    """The values of an image or of an array HWC or HW as a tensor CHW: uint8 as float32 in [0.0, 1.0], other types as
-    they are.
+    """Converts an image or an array HWC or HW to a tensor CHW: uint8 to float32 in [0.0, 1.0]; other types are not
+    changed.
 
     >>> to_tensor(Image.new("L", (6, 4), 51)).unique()
     tensor([0.2000])
@@ -47,14 +47,14 @@ def _chw(array: np.ndarray) -> torch.Tensor:
 
 
 def to_pil_image(inpt: torch.Tensor, mode: str | None = None, input_layout: str = "CHW") -> Image.Image:
-    """An image from a tensor of uint8, or of float32 for [0.0, 1.0] (multiplied by 255, clamped, fractions cut).
+    """Converts a tensor of uint8, or of float32 in [0.0, 1.0] (multiplied by 255, clamped, truncated), to an image.
 
     Parameters
     ----------
     inpt
-        Three axes, as `input_layout` says.
+        A tensor with three axes, in the order of `input_layout`.
     mode
-        The mode of the image; by default L, RGB or RGBA for 1, 3 or 4 channels. Also accepted: LA for 2; HSV, YCbCr,
+        The mode of the image. By default L, RGB or RGBA for 1, 3 or 4 channels. Also accepted: LA for 2; HSV, YCbCr,
         LAB for 3; CMYK, RGBX for 4.
     input_layout
         "CHW" or "HWC".

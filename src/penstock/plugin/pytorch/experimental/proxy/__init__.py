@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline inside of `torch.utils.data.DataLoader`: data sets and samplers stay PyTorch's, the transforms are the
-pipeline's.
+"""Pipelines inside `torch.utils.data.DataLoader`: PyTorch's data sets and samplers with the pipeline's transforms.
 
 Worker processes read samples; the pipeline runs once for each batch, in the process of the training.
 
@@ -48,16 +47,16 @@ _STOP = None
 
 
 class DALIServer:
-    """Runs a pipeline for the worker processes of data loaders, on a thread of its own.
+    """Runs a pipeline for the worker processes of data loaders, in its own thread.
 
     Parameters
     ----------
     pipeline
-        A pipeline with inputs: `fn.external_source(name=...)` without a source. Its batch size is the largest that a
-        loader may ask for.
+        A pipeline with inputs: `fn.external_source(name=...)` without a source. Its batch size is the maximum batch
+        size of a loader.
     deterministic
-        Batches are run in the order in which they are consumed, so that random operators give the same numbers in
-        each run of the program. It costs the overlap of the pipeline with the training.
+        Whether to run batches in the order in which they are consumed, so that random operators return the same numbers
+        in each run of the program. The pipeline then does not overlap with the training.
 
     Use it in a `with` block, which ends the thread.
     """
@@ -86,11 +85,12 @@ class DALIServer:
 
     @property
     def proxy(self) -> DALIProxy:
-        """What stands for the pipeline in a data set: takes the inputs of one sample, by position or by name."""
+        """The callable that represents the pipeline in a data set: takes the inputs of one sample, by position or
+        name."""
         return self._proxy
 
     def produce_data(self, obj: Any) -> Any:
-        """`obj` with the tensors in place of all `DALIOutputBatchRef` in it, also inside of lists, tuples and
+        """Returns `obj` with tensors in place of all `DALIOutputBatchRef`, also inside lists, tuples and
         dictionaries."""
         return self._produced(obj, {})
 
@@ -193,7 +193,7 @@ class DALIServer:
             self._thread.start()
 
     def stop_thread(self) -> None:
-        """Ends the thread. What was not consumed is dropped."""
+        """Ends the thread. Batches that were not consumed are dropped."""
         if self._thread is not None:
             self._inbox.put(_STOP)
             self._thread.join()
@@ -214,7 +214,7 @@ class DALIServer:
 
 
 class DataLoader(torch.utils.data.DataLoader):
-    """`torch.utils.data.DataLoader`, whose batches have the pipeline's outputs in them.
+    """A `torch.utils.data.DataLoader` whose batches contain the pipeline's outputs.
 
     The first argument is the `DALIServer` whose `proxy` the data set uses; the others are PyTorch's.
     """

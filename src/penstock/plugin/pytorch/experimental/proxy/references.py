@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands for a pipeline's outputs in a data loader until they are there. Made in the loader's worker processes.
+"""References to a pipeline's outputs in a data loader until these are computed. Made in the loader's worker processes.
 
 A sample's call of the proxy keeps its inputs and returns a `DALIOutputSampleRef`. PyTorch's `default_collate` turns a
 list of them into a `DALIOutputBatchRef` and sends the inputs to the process that runs the pipeline, as a whole batch.
@@ -72,7 +72,7 @@ class DALIOutputBatchRef:
 
 
 class DALIProxy:
-    """A function of one sample's inputs that stands for the pipeline: a data set's `transform`."""
+    """A function of one sample's inputs that represents the pipeline: a data set's `transform`."""
 
     def __init__(self, inputs: list[str], n_outputs: int, inbox: Any, deterministic: bool):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
