@@ -15,7 +15,7 @@ import pytest
 
 from penstock import fn, ops
 from penstock.core import storage
-from penstock.core.living import Living
+from penstock.core.weak_set import WeakSet
 from threaded_jobs import JOBS, alone, in_threads
 
 THREADS = 6
@@ -116,7 +116,7 @@ class Thing:
 
 
 def test_living_objects_are_listed_while_others_begin_and_end():
-    living, kept = Living(), [Thing() for _ in range(5)]
+    living, kept = WeakSet(), [Thing() for _ in range(5)]
     for x in kept:
         living.add(x)
 

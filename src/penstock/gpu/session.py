@@ -15,7 +15,7 @@ import numpy as np
 from ..core.batch import Batch, Spec
 from ..core.kernels import Kernel
 from ..core.rows import ArgumentRows, address
-from . import compile, lent
+from . import borrowed, compile
 from .batch import DeviceBatch
 from .copies import copy_on_device, pieces_of
 from .cufile import GpuFiles, NotAllowed
@@ -190,7 +190,7 @@ class Session:
 
     def _collect(self) -> None:
         """Adds up the times of what the GPU has finished, and lets go of what was lent for it."""
-        lent.collect()
+        borrowed.collect()
         if not self._pending:
             return
         with self.lock:
@@ -227,7 +227,7 @@ class Session:
             for kept in self.kept.values():
                 kept.close()
             self.kept.clear()
-            lent.collect()
+            borrowed.collect()
             pool(self.device).trim()
             pool(self.device, True).trim()
 

@@ -17,7 +17,7 @@ from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, address, allocate
 from ..context import Context, Timing, explain_failure
 from ..frames import FrameContext
-from ..origins import Origin, names_of, origins
+from ..source_info import Origin, names_of, origins
 from .wiring import Edge
 
 if TYPE_CHECKING:

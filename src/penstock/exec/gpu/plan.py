@@ -25,7 +25,7 @@ from ...gpu.memory import Block
 from ...gpu.session import GpuPass, Session
 from ..context import Context, Timing
 from ..cpu.wiring import Edge, share_slots
-from ..origins import Origin, names_of, origins
+from ..source_info import Origin, names_of, origins
 
 if TYPE_CHECKING:
     from .chain import GpuChain

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.batch import Batch
 from ...core.clocks import clocks
-from ...core.living import Living
+from ...core.weak_set import WeakSet
 from ..plan import Plan
 from ..ranges import in_range
 from .called import CalledSources
@@ -63,7 +63,7 @@ class Executor:
         self._called = CalledSources(plan, statistics)
         # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
-        if plan.turns is not None or policy.on_error != "raise" or None in self._repeating:
+        if plan.iteration_order is not None or policy.on_error != "raise" or None in self._repeating:
             self._repeating = []
         # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
         weakref.finalize(self, Workers.stop, self._workers).atexit = False
@@ -229,8 +229,8 @@ class Executor:
                 self._ahead = 0
             self._called.forget()
             self._production.ended = False
-            if self.plan.turns is not None:
-                self.plan.turns.clear()
+            if self.plan.iteration_order is not None:
+                self.plan.iteration_order.clear()
             self._seen = None
 
     def keep_state(self) -> None:
@@ -287,7 +287,7 @@ class Executor:
             self.plan.source_op(node).close()
 
 
-_LIVE = Living[Workers]()
+_LIVE = WeakSet[Workers]()
 
 
 @atexit.register

@@ -72,8 +72,8 @@ class Production:
         assert ticket.context is not None
         begin = clocks()
         ticket.context, ticket.picks, _ = self.producer.load(ticket.context, ticket.picks)
-        if self.plan.turns is not None:
-            self.plan.turns.enter(ticket.index)
+        if self.plan.iteration_order is not None:
+            self.plan.iteration_order.enter(ticket.index)
         ticket.is_brief = self.is_brief()
         self.statistics.worked(begin)
 
@@ -142,8 +142,8 @@ class Production:
                     return
             self._complete(ticket, context)
         finally:
-            if self.plan.turns is not None:
-                self.plan.turns.leave(ticket.index)
+            if self.plan.iteration_order is not None:
+                self.plan.iteration_order.leave(ticket.index)
             self.statistics.worked(begin)
 
     def settle(self, ticket: Ticket) -> None:
