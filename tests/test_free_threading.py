@@ -149,9 +149,6 @@ def test_plans_are_used_by_one_batch_at_a_time():
         def plan_of(self, ctx, at):
             return self
 
-        def fits(self, ctx):
-            return True
-
     class Batch:
         n, values = 4, {}
 

@@ -34,7 +34,7 @@ _TRIED = 5  # batches that tell how much they take
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
 
 
-class _Launch(ctypes.Structure):
+class LaunchArgument(ctypes.Structure):
     """`struct Launch`: the argument of every kernel."""
 
     _fields_ = [
@@ -262,7 +262,7 @@ class GpuPass:
         n: int,
     ) -> None:
         """Launches kernel `entry` of `source` for n rows. `tensors` and `args` are addresses of rows on the GPU."""
-        argument = _Launch(n=n, scratch=scratch)
+        argument = LaunchArgument(n=n, scratch=scratch)
         argument.tensors[: len(tensors)] = list(tensors)
         argument.args[: len(args)] = list(args)
         self.stream.launch(self.session.function(source, entry, shared), grid, block, shared, argument)

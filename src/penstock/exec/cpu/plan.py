@@ -57,9 +57,6 @@ class CpuPlan:
         self._seen = [(at.shapes[e], root) for e, root in wiring.views]
         self._renamed = [(e, wiring.root[e], named.get(e)) for e in wiring.wanted - slots.keys()]
 
-    def fits(self, ctx: Context) -> bool:
-        return True
-
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: Mapping[Edge, Batch] | None = None) -> None:
         """Makes the outputs, in memory that is `given` or new. The plan began to be made at `begin`."""
         values, made = ctx.values, self._make(ctx, given or {})
