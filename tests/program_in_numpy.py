@@ -6,66 +6,74 @@ import ctypes
 import numpy as np
 
 from penstock.core.kernels import library
-from penstock.core.program import COMPUTED, RESULT, Call, Compute, Convert, Expect, Gather, Scatter
+from penstock.core.program import COMPUTED, operation_number
+
+BINARY = (
+    "add subtract multiply divide floor_divide remainder minimum maximum copysign bitwise_and bitwise_or bitwise_xor "
+    "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
+).split()
+UNARY = "negative absolute floor ceil trunc rint sqrt isfinite isnan isinf logical_not invert".split()
+_ARITY = dict.fromkeys(BINARY, 2) | dict.fromkeys(UNARY, 1) | {"where": 3, "clip": 3}
 
 
 def interpret(program):
     """Copies of the memory of all values afterwards, by number, or None where a check fails."""
     for value in program.values:
-        if value.kind in (COMPUTED, RESULT):
+        if value.kind == COMPUTED:
             value.memory[...] = np.zeros((), value.memory.dtype)
-    for instruction in program.instructions:
-        if not _STEPS[type(instruction)](instruction):
+    for i in program.instructions:
+        step = _STEPS.get(i.function)
+        if not (step(*i.arguments) if step else _call(i)):
             return None
     return [v.memory.copy() for v in program.values]
 
 
-def _compute(i):
-    out, inputs = i.out.array, [x.array for x in i.inputs]
-    function = getattr(np, i.operation)
+def _compute(number, dtype, layout, out, *inputs):
+    name = next(n for n in _ARITY if operation_number(n) == number)
+    inputs = [x.array for x in inputs[: _ARITY[name]]]
+    function, to = getattr(np, name), out.array
     with np.errstate(all="ignore"):
-        if out.flags.writeable:
+        if to.flags.writeable:
             result = function(*inputs)
         else:  # sums, seen repeated along the axes that are reduced
-            sums = i.out.value.memory
-            axes = tuple(d for d, (extent, kept) in enumerate(zip(out.shape, sums.shape)) if extent != kept)
-            out, result = sums, function(sums, function.reduce(inputs[1], axis=axes, keepdims=True))
-        out[...] = result.astype(out.dtype)
+            sums = out.value.memory
+            axes = tuple(d for d, (extent, kept) in enumerate(zip(to.shape, sums.shape)) if extent != kept)
+            to, result = sums, function(sums, function.reduce(inputs[1], axis=axes, keepdims=True))
+        to[...] = result.astype(to.dtype)
     return True
 
 
-def _convert(i):
+def _convert(to, of, layout, out, x):
     with np.errstate(all="ignore"):
-        i.out.array[...] = i.x.array.astype(i.out.array.dtype)
+        out.array[...] = x.array.astype(out.array.dtype)
     return True
 
 
-def _gather(i):
-    out = i.out.array
-    gathered = b"".join(ctypes.string_at(at, out.itemsize) for at in i.addresses.ravel().tolist())
-    out[...] = np.frombuffer(gathered, out.dtype).reshape(out.shape)
+def _gather(places, n, size, out):
+    array = out.array
+    gathered = b"".join(ctypes.string_at(at, size) for at in places.ravel().tolist())
+    array[...] = np.frombuffer(gathered, array.dtype).reshape(array.shape)
     return True
 
 
-def _scatter(i):
-    for at, element in zip(i.addresses.ravel().tolist(), i.x.array.ravel()):
-        ctypes.memmove(at, element.tobytes(), element.itemsize)
+def _scatter(places, n, size, x):
+    for at, element in zip(places.ravel().tolist(), x.array.ravel()):
+        ctypes.memmove(at, element.tobytes(), size)
     return True
+
+
+def _expect(x, nbytes, expected):
+    return x.array.tobytes() == expected.tobytes()
 
 
 def _call(i):
     return int(getattr(library(), i.function)(*i.numbers()) or 0) == i.result
 
 
-def _expect(i):
-    return i.x.array.tobytes() == i.expected.tobytes()
-
-
 _STEPS = {
-    Compute: _compute,
-    Convert: _convert,
-    Gather: _gather,
-    Scatter: _scatter,
-    Call: _call,
-    Expect: _expect,
+    "compute_columns": _compute,
+    "convert_columns": _convert,
+    "gather_elements": _gather,
+    "scatter_elements": _scatter,
+    "same_column": _expect,
 }

@@ -15,7 +15,7 @@ import pytest
 
 from penstock import fn, ops
 from penstock.core import storage
-from penstock.core.living import Living
+from penstock.core.weak_set import WeakSet
 from threaded_jobs import JOBS, alone, in_threads
 
 THREADS = 6
@@ -116,7 +116,7 @@ class Thing:
 
 
 def test_living_objects_are_listed_while_others_begin_and_end():
-    living, kept = Living(), [Thing() for _ in range(5)]
+    living, kept = WeakSet(), [Thing() for _ in range(5)]
     for x in kept:
         living.add(x)
 
@@ -148,9 +148,6 @@ def test_plans_are_used_by_one_batch_at_a_time():
 
         def plan_of(self, ctx, at):
             return self
-
-        def fits(self, ctx):
-            return True
 
     class Batch:
         n, values = 4, {}

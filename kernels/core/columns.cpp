@@ -10,45 +10,6 @@
 
 namespace {
 
-// In the order of penstock.core.program.OPERATIONS.
-enum Operation : int32_t {
-  kAdd,
-  kSubtract,
-  kMultiply,
-  kDivide,
-  kFloorDivide,
-  kRemainder,
-  kMinimum,
-  kMaximum,
-  kCopysign,
-  kAnd,
-  kOr,
-  kXor,
-  kEqual,
-  kNotEqual,
-  kLess,
-  kLessEqual,
-  kGreater,
-  kGreaterEqual,
-  kLogicalAnd,
-  kLogicalOr,
-  kLogicalXor,
-  kNegative,
-  kAbsolute,
-  kFloor,
-  kCeil,
-  kTrunc,
-  kRint,
-  kSqrt,
-  kIsFinite,
-  kIsNan,
-  kIsInf,
-  kLogicalNot,
-  kInvert,
-  kWhere,
-  kClip,
-};
-
 // Which types an operation is for.
 template <class T>
 struct For {
@@ -89,7 +50,7 @@ void each(const Layout &l, char *out, const char *a, const char *b, const char *
 }
 
 template <class T>
-T floor_divide(T a, T b) {
+T quotient(T a, T b) {
   if (b == 0) return 0;
   if (std::is_signed_v<T> && b == (T)-1) return (T)(0 - (std::make_unsigned_t<T>)a);
   const T q = a / b;
@@ -97,7 +58,7 @@ T floor_divide(T a, T b) {
 }
 
 template <class T>
-T remainder(T a, T b) {
+T rest(T a, T b) {
   if (b == 0 || (std::is_signed_v<T> && b == (T)-1)) return 0;
   const T r = a % b;
   return r && (a < 0) != (b < 0) ? r + b : r;
@@ -108,65 +69,70 @@ bool is_nan(T x) {
   return x != x;
 }
 
-// Of an operation: the types that it is for, the type of the result, and what it is of elements x (and y).
-#define TWO(name, types, Result, expression)                                                                  \
-  case name:                                                                                                  \
-    if constexpr (For<T>::types)                                                                              \
-      each<Result, T, T, uint8_t>(l, out, a, b, out, [](T x, T y, uint8_t) { return (Result)(expression); }); \
-    return For<T>::types
-#define ONE(name, types, Result, expression)                                                         \
-  case name:                                                                                         \
-    if constexpr (For<T>::types)                                                                     \
-      each<Result, T, uint8_t, uint8_t>(l, out, a, out, out,                                         \
-                                        [](T x, uint8_t, uint8_t) { return (Result)(expression); }); \
-    return For<T>::types
+template <class T>
+T clipped(T x, T low, T high) {
+  const T least = is_nan(x) || x > low ? x : low;
+  return is_nan(least) || least < high ? least : high;
+}
+
+// Operations on elements x (and y, and z), by the names of NumPy's functions: the types that they are for, the type of
+// the result, and what it is.
+// clang-format off
+#define OPERATIONS(OF)                                                                                    \
+  OF(add, any, T, (Wrapping)x + (Wrapping)y)                                                              \
+  OF(subtract, numbers, T, (Wrapping)x - (Wrapping)y)                                                     \
+  OF(multiply, any, T, (Wrapping)x * (Wrapping)y)                                                         \
+  OF(divide, floats, T, x / y)                                                                            \
+  OF(floor_divide, integers, T, quotient(x, y))                                                           \
+  OF(remainder, integers, T, rest(x, y))                                                                  \
+  OF(minimum, any, T, is_nan(x) || x <= y ? x : y)                                                        \
+  OF(maximum, any, T, is_nan(x) || x >= y ? x : y)                                                        \
+  OF(copysign, floats, T, std::copysign(x, y))                                                            \
+  OF(bitwise_and, bits, T, x & y)                                                                         \
+  OF(bitwise_or, bits, T, x | y)                                                                          \
+  OF(bitwise_xor, bits, T, x ^ y)                                                                         \
+  OF(equal, any, bool, x == y)                                                                            \
+  OF(not_equal, any, bool, x != y)                                                                        \
+  OF(less, numbers, bool, x < y)                                                                          \
+  OF(less_equal, numbers, bool, x <= y)                                                                   \
+  OF(greater, numbers, bool, x > y)                                                                       \
+  OF(greater_equal, numbers, bool, x >= y)                                                                \
+  OF(logical_and, bools, bool, x && y)                                                                    \
+  OF(logical_or, bools, bool, x || y)                                                                     \
+  OF(logical_xor, bools, bool, x != y)                                                                    \
+  OF(negative, numbers, T, For<T>::floats ? (T)-x : (T)(0 - (Wrapping)x))                                 \
+  OF(absolute, numbers, T, For<T>::floats ? (T)std::fabs((double)x) : x < 0 ? (T)(0 - (Wrapping)x) : x)   \
+  OF(floor, floats, T, std::floor(x))                                                                     \
+  OF(ceil, floats, T, std::ceil(x))                                                                       \
+  OF(trunc, floats, T, std::trunc(x))                                                                     \
+  OF(rint, floats, T, std::nearbyint(x))                                                                  \
+  OF(sqrt, floats, T, std::sqrt(x))                                                                       \
+  OF(isfinite, numbers, bool, !For<T>::floats || std::isfinite((double)x))                                \
+  OF(isnan, numbers, bool, is_nan(x))                                                                     \
+  OF(isinf, numbers, bool, For<T>::floats && std::isinf((double)x))                                       \
+  OF(logical_not, bools, bool, !x)                                                                        \
+  OF(invert, bits, T, x ^ (T)-1)                                                                          \
+  OF(clip, numbers, T, clipped(x, y, z))
+// clang-format on
+
+#define NUMBER(name, ...) k_##name,
+enum Operation : int32_t { OPERATIONS(NUMBER) k_where, kOperations };
+#define NAME(name, ...) #name,
+constexpr const char *kNames[] = {OPERATIONS(NAME) "where"};
 
 template <class T>
 bool compute(int32_t operation, const Layout &l, char *out, const char *a, const char *b, const char *c) {
   using Wrapping = std::conditional_t<For<T>::integers, uint64_t, T>;
   switch (operation) {
-    TWO(kAdd, any, T, (Wrapping)x + (Wrapping)y);
-    TWO(kSubtract, numbers, T, (Wrapping)x - (Wrapping)y);
-    TWO(kMultiply, any, T, (Wrapping)x * (Wrapping)y);
-    TWO(kDivide, floats, T, x / y);
-    TWO(kFloorDivide, integers, T, floor_divide(x, y));
-    TWO(kRemainder, integers, T, remainder(x, y));
-    TWO(kMinimum, any, T, is_nan(x) || x <= y ? x : y);
-    TWO(kMaximum, any, T, is_nan(x) || x >= y ? x : y);
-    TWO(kCopysign, floats, T, std::copysign(x, y));
-    TWO(kAnd, bits, T, x & y);
-    TWO(kOr, bits, T, x | y);
-    TWO(kXor, bits, T, x ^ y);
-    TWO(kEqual, any, bool, x == y);
-    TWO(kNotEqual, any, bool, x != y);
-    TWO(kLess, numbers, bool, x < y);
-    TWO(kLessEqual, numbers, bool, x <= y);
-    TWO(kGreater, numbers, bool, x > y);
-    TWO(kGreaterEqual, numbers, bool, x >= y);
-    TWO(kLogicalAnd, bools, bool, x &&y);
-    TWO(kLogicalOr, bools, bool, x || y);
-    TWO(kLogicalXor, bools, bool, x != y);
-    ONE(kNegative, numbers, T, For<T>::floats ? (T)-x : (T)(0 - (Wrapping)x));
-    ONE(kAbsolute, numbers, T, For<T>::floats ? (T)std::fabs((double)x) : x < 0 ? (T)(0 - (Wrapping)x) : x);
-    ONE(kFloor, floats, T, std::floor(x));
-    ONE(kCeil, floats, T, std::ceil(x));
-    ONE(kTrunc, floats, T, std::trunc(x));
-    ONE(kRint, floats, T, std::nearbyint(x));
-    ONE(kSqrt, floats, T, std::sqrt(x));
-    ONE(kIsFinite, numbers, bool, !For<T>::floats || std::isfinite((double)x));
-    ONE(kIsNan, numbers, bool, is_nan(x));
-    ONE(kIsInf, numbers, bool, For<T>::floats &&std::isinf((double)x));
-    ONE(kLogicalNot, bools, bool, !x);
-    ONE(kInvert, bits, T, x ^ (T)-1);
-    case kWhere:
+#define CASE(name, types, Result, expression)                                                                      \
+  case k_##name:                                                                                                   \
+    if constexpr (For<T>::types)                                                                                   \
+      each<Result, T, T, T>(l, out, a, b, c,                                                                       \
+                            [](T x, [[maybe_unused]] T y, [[maybe_unused]] T z) { return (Result)(expression); }); \
+    return For<T>::types;
+    OPERATIONS(CASE)
+    case k_where:
       return each<T, bool, T, T>(l, out, a, b, c, [](bool which, T x, T y) { return which ? x : y; }), true;
-    case kClip:
-      return each<T, T, T, T>(l, out, a, b, c,
-                              [](T x, T low, T high) {
-                                const T least = is_nan(x) || x > low ? x : low;
-                                return is_nan(least) || least < high ? least : high;
-                              }),
-             true;
     default:
       return false;
   }
@@ -174,7 +140,15 @@ bool compute(int32_t operation, const Layout &l, char *out, const char *a, const
 
 }  // namespace
 
-// Computes with inputs of one type; comparisons give bool. The first input of kWhere is bool.
+// The number of an operation for `compute_columns`; -1: there is none of this name.
+EXPORT int32_t operation_number(const char *name) {
+  int32_t number = 0;
+  while (number < kOperations && std::strcmp(kNames[number], name)) number++;
+  return number < kOperations ? number : -1;
+}
+EXPORT_SHORT(operation_number)
+
+// Computes with inputs of one type; comparisons give bool. The first input of `where` is bool.
 EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *layout, char *out, const char *a,
                                const char *b, const char *c) {
   try {

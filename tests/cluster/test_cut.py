@@ -7,7 +7,7 @@ from crews import SIZE, N, assert_same, values, write_pictures
 from PIL import Image
 
 from penstock import fn, pipeline_def, types
-from penstock.pipeline import away
+from penstock.pipeline import distributed
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def files(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def far_away(monkeypatch):
     """Processes of this machine, of which each batch is treated as if it came from another one."""
-    monkeypatch.setattr(away, "sends", lambda settings: bool(settings.workers))
+    monkeypatch.setattr(distributed, "sends_over_network", lambda settings: bool(settings.workers))
 
 
 def parts(pipe):
@@ -178,7 +178,7 @@ def test_a_quarter_of_float32_is_sent(files, monkeypatch):
 
     less = nbytes()
     got.clear()
-    monkeypatch.setattr(away, "sends", lambda settings: False)
+    monkeypatch.setattr(distributed, "sends_over_network", lambda settings: False)
     all_of_it = nbytes()
     assert all_of_it >= SIZE * 40 * 40 * 3 * 4
     assert less <= SIZE * (40 * 40 * 3 + 4096)  # and a few numbers

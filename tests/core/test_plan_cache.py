@@ -43,9 +43,6 @@ class Planner:
     def plan_of(self, ctx, at):
         return self
 
-    def fits(self, ctx):
-        return True
-
     def run(self, rows, kind="kind"):
         plan = self.cache.plan((kind,), rows)
         np.testing.assert_array_equal(plan.more["doubled"][0], 2 * rows.position)

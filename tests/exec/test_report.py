@@ -39,7 +39,7 @@ def test_programs_are_shown():
     assert "plans of fn.resize small:" in text or any(line.startswith("plans of ") for line in lines)
     assert "program for batches of 4 samples or frames:" in lines
     assert any(line.startswith("check resize_plan(") for line in lines)
-    assert any(line.startswith("r") and ": result rows[4]  arguments of small" in line for line in lines)
+    assert any(line.startswith("c") and ": computed rows[4]  arguments of small" in line for line in lines)
     assert (stats["plans"]["by rules"], stats["plans"]["by program"]) == (2, 6)
     assert stats["plans"]["untraceable"] == {} and "6 by program, 2 by rules" in str(stats)
 

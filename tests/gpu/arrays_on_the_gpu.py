@@ -8,7 +8,7 @@ import numpy as np
 from test_reuse import LONG
 
 from penstock import fn, pipeline_def
-from penstock.gpu import dlpack, lent
+from penstock.gpu import borrowed, dlpack
 from penstock.gpu.driver import Device
 from penstock.gpu.memory import pool
 from penstock.gpu.stream import ForeignStream, Stream
@@ -115,7 +115,7 @@ def ends(alive):
     """Whether an object is let go of, once the GPU is through."""
     end = time.monotonic() + LONG
     while alive() is not None and time.monotonic() < end:
-        lent.collect()
+        borrowed.collect()
         gc.collect()
         time.sleep(0.001)
     return alive() is None

@@ -31,7 +31,7 @@ from test_reuse import LONG, SOON, happens, held
 from emulated_work import Copies, work_of
 from penstock.backend import TensorGPU, TensorListGPU
 from penstock.core.errors import PipelineError
-from penstock.gpu import lent
+from penstock.gpu import borrowed
 
 if os.environ.get("PENSTOCK_TEST_GPU") == "1":
     pytest.skip("only the emulated device counts copies, and only its streams can be held", allow_module_level=True)
@@ -210,7 +210,7 @@ def test_an_array_is_kept_until_it_is_copied(stream):
     with held(stream_of(pipe)):
         pipe.feed_input("x", array)
         del array
-        lent.collect()
+        borrowed.collect()
         assert alive() is not None
         (out,) = pipe.run(-1)
     assert ends(alive)
@@ -226,7 +226,7 @@ def test_an_array_in_place_is_kept_until_its_readers_are_done(stream):
     with held(pipe._plan.session._streams[0]):
         x, more = pipe.run(-1)
         del x
-        lent.collect()
+        borrowed.collect()
         assert alive() is not None  # x + 1 reads it
     check_values(more, DENSE + 1)
     assert ends(alive)
@@ -240,12 +240,12 @@ def test_an_output_in_place_keeps_its_array(stream):
     del array
     (out,) = pipe.run()
     pipe.close()
-    lent.collect()
+    borrowed.collect()
     assert alive() is not None
     check_values(out, DENSE)
     capsule = out.__dlpack__(stream=stream.handle)
     del out
-    lent.collect()
+    borrowed.collect()
     assert alive() is not None
     del capsule
     assert ends(alive)

@@ -24,7 +24,7 @@ from test_reuse import held  # noqa: E402
 
 from penstock import fn, pipeline_def, types  # noqa: E402
 from penstock.exec.scheduling.executor import Executor  # noqa: E402
-from penstock.gpu import let_go  # noqa: E402
+from penstock.gpu import dlpack_export  # noqa: E402
 from penstock.pipeline import Pipeline  # noqa: E402
 from penstock.plugin import jax as plugin_jax  # noqa: E402
 from penstock.plugin import one_pipeline  # noqa: E402
@@ -214,15 +214,15 @@ def test_tensors_are_the_batches(face, monkeypatch):
 def test_all_is_given_back(face):
     short, _, of = face
     gc.collect()
-    let_go.collect()
-    before = len(let_go._held)
+    dlpack_export.collect()
+    before = len(dlpack_export._exported)
     it = short(pipe(n=100), NAMES, size=40)
     kept = [of(b) for b in it]
-    assert len(let_go._held) == before + 2 * len(kept)
+    assert len(dlpack_export._exported) == before + 2 * len(kept)
     del it, kept
     gc.collect()
-    let_go.collect()
-    assert len(let_go._held) == before
+    dlpack_export.collect()
+    assert len(dlpack_export._exported) == before
 
 
 def test_no_more_batches_are_on_their_way_than_are_wanted(face):

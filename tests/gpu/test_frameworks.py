@@ -18,7 +18,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from penstock import fn, pipeline_def  # noqa: E402
 from penstock.exec.scheduling.executor import Executor  # noqa: E402
-from penstock.gpu import let_go  # noqa: E402
+from penstock.gpu import dlpack_export  # noqa: E402
 from penstock.plugin.one_pipeline import given_out  # noqa: E402
 
 FOLDER = str(Path(__file__).parents[2] / "examples" / "data")
@@ -172,12 +172,12 @@ def test_jax_lets_go_only_when_it_is_through(jax):
     slow = _slow_jax(jax)
     jax.block_until_ready(slow(jax.numpy.zeros((2, 1 << 21))))
     x = next(it)["x"]
-    let_go.collect()
-    before = len(let_go._held)
+    dlpack_export.collect()
+    before = len(dlpack_export._exported)
     y = slow(x)
     del x
-    let_go.collect()
-    early = len(let_go._held) < before and not y.is_ready()
+    dlpack_export.collect()
+    early = len(dlpack_export._exported) < before and not y.is_ready()
     jax.block_until_ready(y)
     print("JAX lets go at once:", early)
     # However early it does, the memory is not written to before: see the test above, and this.

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import fn, pipeline_def
 from penstock.core.batch import Batch
-from penstock.gpu import dlpack, lent
+from penstock.gpu import borrowed, dlpack
 from penstock.gpu.batch import upload
 from penstock.gpu.driver import Device
 from penstock.gpu.stream import ForeignStream, Stream
@@ -113,8 +113,8 @@ def test_no_outputs_and_no_inputs():
 def test_memory_is_let_go_when_the_gpu_is_through():
     run(lambda x, device_id: (Array(np.asarray(x.as_cpu())),), batches=6)
     gc.collect()
-    lent.collect()
-    assert _Kept.alive == 0 and not lent._waiting
+    borrowed.collect()
+    assert _Kept.alive == 0 and not borrowed._waiting
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def
-from penstock.gpu import dlpack, let_go
+from penstock.gpu import dlpack, dlpack_export
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device
 from penstock.gpu.stream import Stream
@@ -61,8 +61,8 @@ def test_iterators(no_waiting, stream):
     it = Taker(numbers(), ["x", "y"], size=20, prepare_first_batch=False)
     it.stream, device = stream, stream.device
     host = np.zeros((2, 4, 5), "f4")
-    let_go.collect()
-    before = len(let_go._held)
+    dlpack_export.collect()
+    before = len(dlpack_export._exported)
     for i, batch in enumerate(it):
         for name, want in (("x", i + 1), ("y", i)):
             given, capsule = batch[name]
@@ -75,8 +75,8 @@ def test_iterators(no_waiting, stream):
             del owner
     assert i == 9
     del batch, capsule
-    let_go.collect()
-    assert len(let_go._held) == before  # all of it was given back
+    dlpack_export.collect()
+    assert len(dlpack_export._exported) == before  # all of it was given back
 
 
 def test_a_capsule_is_what_dlpack_says():

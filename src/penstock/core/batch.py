@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from . import dtypes, kernels, source_name
-from .alike import rows_of
+from .array_rows import rows_of
 from .memory import Borrowed, Buffer, Kept, view
 from .rows import TENSOR, TensorRows, address, allocate
 from .traced import Traced

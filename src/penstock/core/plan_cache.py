@@ -90,7 +90,7 @@ class PlanCache:
     def take(self, kind: tuple, ctx: BatchContext) -> TracedPlan | None:
         """The plan of a batch by a program; None if rules have to make it."""
         of = self._kind(kind, ctx.n)
-        if of.vain >= _PATIENCE:
+        if of.attempts >= _ATTEMPTS:
             return None
         try:
             plan = of.idle.pop()
@@ -98,16 +98,13 @@ class PlanCache:
             return self._traced(of, kind, ctx)
         if plan.refill(ctx):
             of.vain = 0
-            if not plan.made.fits(ctx):
-                plan.made = self._planner.plan_of(ctx, plan)
             return plan
         of.vain += 1
         of.idle.append(plan)
-        if of.vain >= _PATIENCE:
+        if of.vain >= _PATIENCE:  # the batch that was traced was perhaps an odd one
             of.attempts += 1
-            if of.attempts < _ATTEMPTS:  # the batch that was traced was perhaps an odd one
-                of.idle.clear()
-                of.vain = of.seen = 0
+            of.idle.clear()
+            of.vain = of.seen = 0
         return None
 
     def _kind(self, kind: tuple, n: int) -> _Kind:
@@ -129,11 +126,11 @@ class PlanCache:
             plan.finish()
             plan.made = self._planner.plan_of(ctx, plan)
         except Exception as e:  # which the rules raise again, with an explanation, if it is not about the program
-            of.attempts += 1
-            if isinstance(e, Untraceable) or of.attempts >= _ATTEMPTS:
-                why = str(e) if isinstance(e, Untraceable) else f"{type(e).__name__}: {e}"
+            is_final = isinstance(e, Untraceable)
+            of.attempts = _ATTEMPTS if is_final else of.attempts + 1
+            if of.attempts >= _ATTEMPTS:
+                why = str(e) if is_final else f"{type(e).__name__}: {e}"
                 self.untraceable[why] = self.untraceable.get(why, 0) + 1
-                of.vain = _PATIENCE
             return None
         self._forget(ctx.n)
         return plan

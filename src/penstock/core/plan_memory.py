@@ -5,6 +5,7 @@ them with columns, and the program that comes of it fills the same arrays for th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from .batch import Batch, Spec
 from .kernels import Kernel
 from .op import Arguments
-from .program import RESULT, Pointer, Program
+from .program import COMPUTED, Pointer, Program
 from .rng import Random
 from .rows import TENSOR, ArgumentRows, TensorRows
 from .traced import Untraceable, is_constant, plain
@@ -65,7 +66,7 @@ class PlanMemory:
 
     def sample_of(self, ctx: BatchContext) -> Any:
         """The sample of each row, where rows are frames; else None."""
-        return None if ctx.frames is None else ctx.frames.sample_of
+        return _sample_of(ctx)
 
     def whole(self, spec: Spec) -> Spec:
         """What a rule says of an output."""
@@ -112,7 +113,7 @@ class TracedPlan(PlanMemory):
 
     def take_in(self, e: Edge, batch: Batch) -> Batch:
         native, spec = self.native, batch.spec
-        rows = native.store(np.zeros(spec.n, TENSOR), RESULT, f"rows of edge {e[0]}.{e[1]}")
+        rows = native.store(np.zeros(spec.n, TENSOR), COMPUTED, f"rows of edge {e[0]}.{e[1]}")
         shape, at_shape = native.allocate((spec.n, spec.ndim), np.dtype("i8"))
         place, column = native.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
         self._inputs.append((e, place))
@@ -123,14 +124,14 @@ class TracedPlan(PlanMemory):
         for name in resolver.node.args:
             if name in a.row_lengths:
                 raise Untraceable(f"'{name}' has vectors of different lengths")
-            given = _column_of(resolver, name)
+            given = partial(_column, resolver, name)
             setattr(a, name, self._input(getattr(a, name), f"argument '{name}' of {resolver.node.name}", given))
         if "seed" in resolver.node.op.schema:
             a.random = Random(a.random.key, *self._places(a.random))
 
     def sample_of(self, ctx: BatchContext) -> Any:
         if self._sample_of is None and ctx.frames is not None:
-            self._sample_of = self._input(ctx.frames.sample_of, "samples of the frames", _samples_of_frames)
+            self._sample_of = self._input(ctx.frames.sample_of, "samples of the frames", _sample_of)
         return self._sample_of
 
     def whole(self, spec: Spec) -> Spec:
@@ -150,8 +151,10 @@ class TracedPlan(PlanMemory):
     def _places(self, random: Random) -> tuple[Any, Any]:
         """Epochs and positions of the samples, by which random numbers are drawn."""
         if self._drawn is None:
-            epoch, position = random.epoch.astype("u4"), random.position.astype("u8")
-            self._drawn = self._input(epoch, "epochs", _epochs), self._input(position, "positions", _positions)
+            self._drawn = (
+                self._input(random.epoch.astype("u4"), "epochs", lambda ctx: ctx.epoch),
+                self._input(random.position.astype("u8"), "positions", lambda ctx: ctx.position),
+            )
         return self._drawn
 
     def _input(self, array: np.ndarray, name: str, given: Callable[[BatchContext], np.ndarray | None]) -> Any:
@@ -161,7 +164,7 @@ class TracedPlan(PlanMemory):
         return column
 
     def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> Any:
-        rows = self.native.store(super().fill_rows(kernel, n, columns, name), RESULT, f"arguments of {name}")
+        rows = self.native.store(super().fill_rows(kernel, n, columns, name), COMPUTED, f"arguments of {name}")
         for field, x in columns.items():
             if field not in kernel.pointers and not is_constant(x):
                 to = rows[field]
@@ -172,7 +175,7 @@ class TracedPlan(PlanMemory):
     def described(self, e: Edge, spec: Spec) -> Any:
         array = super().described(e, spec)
         if not is_constant(spec.stored):
-            rows = self.native.store(array, RESULT, f"shapes of edge {e[0]}.{e[1]}")
+            rows = self.native.store(array, COMPUTED, f"shapes of edge {e[0]}.{e[1]}")
             rows["shape"][:, : spec.ndim] = spec.stored
         return array
 
@@ -197,7 +200,7 @@ class TracedPlan(PlanMemory):
                 array = given(ctx)
             except ValueError:  # which the rules raise with an explanation
                 return False
-            if array is None or array.shape != memory.shape or array.dtype != memory.dtype:
+            if array is None or array.shape != memory.shape:
                 return False
             memory[...] = array
         return self.program.run()
@@ -227,8 +230,12 @@ class TracedBatch(Batch):
         raise Untraceable("it looks into samples one by one")
 
 
-def _column_of(resolver: Any, name: str) -> Callable[[BatchContext], np.ndarray]:
-    return lambda ctx: resolver.column(name, ctx.n, ctx.values)
+def _sample_of(ctx: BatchContext) -> np.ndarray | None:
+    return None if ctx.frames is None else ctx.frames.sample_of
+
+
+def _column(resolver: Any, name: str, ctx: BatchContext) -> np.ndarray:
+    return resolver.column(name, ctx.n, ctx.values)
 
 
 def _contents(ctx: BatchContext, e: Edge) -> np.ndarray | None:
@@ -240,15 +247,3 @@ def _contents_of(batch: Batch) -> np.ndarray:
     """As `Batch.array`, by which the rows that a program reads would change."""
     packed = batch.is_packed or not batch.spec.is_dense
     return batch.array() if packed else np.stack([batch.sample(i) for i in range(len(batch))])
-
-
-def _epochs(ctx: BatchContext) -> np.ndarray:
-    return ctx.epoch.astype("u4", copy=False)
-
-
-def _positions(ctx: BatchContext) -> np.ndarray:
-    return ctx.position.astype("u8", copy=False)
-
-
-def _samples_of_frames(ctx: BatchContext) -> np.ndarray | None:
-    return None if ctx.frames is None else ctx.frames.sample_of

@@ -9,6 +9,7 @@ for all batches of a kind."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class Untraceable(Exception):
     """A rule does what no program can do; says what."""
 
 
-# Functions that put elements elsewhere, and change none; those that are methods, too; and those of new arrays.
+# Functions that put elements elsewhere, and change none.
 MOVING = frozenset(
     getattr(np, name)
     for name in (
@@ -34,6 +35,10 @@ JOINING = frozenset((np.concatenate, np.stack, np.hstack, np.vstack, np.column_s
 _METHODS = {getattr(np, name): name for name in "any all sum prod max min clip nonzero".split()}
 _ABOUT = frozenset((np.ndim, np.shape, np.size))
 _FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
+# Attributes of arrays: what is the same for all batches of a size; what Python learns; functions of NumPy's.
+_KNOWN_BEFORE = frozenset("dtype shape ndim size itemsize nbytes strides flags".split())
+_LEARNED = frozenset("item tolist tobytes nonzero".split())
+_MOVED = {name: getattr(np, name) for name in "repeat squeeze swapaxes ravel".split()} | {"flatten": np.ravel}
 
 
 def plain(x: Any) -> Any:
@@ -61,16 +66,13 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     # As an array -----------------------------------------------------------------------------------------------------
 
-    dtype = property(lambda self: self.array.dtype)
-    shape = property(lambda self: self.array.shape)
-    ndim = property(lambda self: self.array.ndim)
-    size = property(lambda self: self.array.size)
-    itemsize = property(lambda self: self.array.itemsize)
-    nbytes = property(lambda self: self.array.nbytes)
-    strides = property(lambda self: self.array.strides)
-    flags = property(lambda self: self.array.flags)
-
     def __getattr__(self, name: str) -> Any:
+        if name in _KNOWN_BEFORE:
+            return getattr(self.array, name)
+        if name in _LEARNED:
+            return getattr(self.known(), name)
+        if name in _MOVED:
+            return partial(_MOVED[name], self)
         if name.startswith("_"):  # which Python and NumPy ask for to find out what this is
             raise AttributeError(name)
         raise Untraceable(f"'{name}' of a column is not among the instructions")
@@ -145,19 +147,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
 
-    def ravel(self, order: str = "C") -> Any:
-        return np.reshape(self, -1)
-
-    flatten = ravel
-
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
-
-    def repeat(self, *args: Any, **kwargs: Any) -> Any:
-        return np.repeat(self, *args, **kwargs)
-
-    def squeeze(self, axis: Any = None) -> Any:
-        return np.squeeze(self, axis)
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
         if low is None or high is None:
@@ -207,18 +198,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __repr__(self) -> str:
         return f"Traced({self.array!r})"
-
-    def item(self, *args: Any) -> Any:
-        return self.known().item(*args)
-
-    def tolist(self) -> Any:
-        return self.known().tolist()
-
-    def tobytes(self) -> bytes:
-        return self.known().tobytes()
-
-    def nonzero(self) -> Any:
-        return self.known().nonzero()
 
 
 def plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:

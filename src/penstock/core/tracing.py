@@ -9,29 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import from_numpy
 from .kernels import library
 from .program import (
     COMPUTED,
     CONSTANT,
     INPUT,
-    NUMBER_OF,
-    RESULT,
-    Call,
-    Compute,
-    Convert,
-    Expect,
-    Gather,
+    Argument,
     Instruction,
     Pointer,
     Program,
-    Scatter,
     Value,
     View,
+    layout_of,
+    operation_number,
 )
 from .rows import allocate
 from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_index, plain
 
 _INT64, _BOOL = np.dtype("i8"), np.dtype("?")
+_MOST_INPUTS = 3  # of an operation
 _OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal isfinite isnan isinf".split())
 _OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
 _TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
@@ -45,10 +42,6 @@ class Native:
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
         """A new array, filled with zeros, and its address."""
-        return allocate(shape, dtype)
-
-    def result(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
-        """The same, of what others than rules read."""
         return allocate(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
@@ -93,7 +86,7 @@ class Tracer(Native):
     # Values ----------------------------------------------------------------------------------------------------------
 
     def store(self, array: np.ndarray, kind: str, name: str = "") -> Any:
-        """A column in memory that somebody else writes or reads: an `INPUT`, or a `RESULT`."""
+        """A column in this memory."""
         value = Value(len(self._values), kind, array, name)
         self._values.append(value)
         return Traced(self, array, value)
@@ -108,13 +101,7 @@ class Tracer(Native):
         return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
-        return self._new(shape, dtype, COMPUTED)
-
-    def result(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
-        return self._new(shape, dtype, RESULT)
-
-    def _new(self, shape: int | tuple[int, ...], dtype: np.dtype, kind: str) -> tuple[Any, Any]:
-        column = self.store(np.zeros(shape, dtype), kind)
+        column = self.store(np.zeros(shape, dtype), COMPUTED)
         return column, Pointer(column.value)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
@@ -143,7 +130,7 @@ class Tracer(Native):
 
     def compute(self, name: str, result: Any, inputs: tuple) -> Any:
         """An operation of NumPy on elements, which gave `result` for the batch at hand."""
-        if name not in NUMBER_OF or isinstance(result, tuple):
+        if operation_number(name) < 0 or isinstance(result, tuple):
             raise Untraceable(f"np.{name} is not among the instructions")
         result = np.asarray(result)
         dtype = np.result_type(*map(plain, inputs)) if name in _OF_INPUTS else result.dtype
@@ -157,17 +144,22 @@ class Tracer(Native):
         return out
 
     def _compute(self, name: str, dtype: np.dtype, out: View, inputs: tuple[View, ...]) -> None:
-        if out.array.size:
-            self._instructions.append(Compute(name, dtype, out, inputs))
+        if not out.array.size:
+            return
+        numbers = operation_number(name), int(from_numpy(dtype)), layout_of(out.array, [x.array for x in inputs])
+        missing = (inputs[0],) * (_MOST_INPUTS - len(inputs))  # of operations that have fewer
+        text = f"{{}} = {name}({', '.join(['{}'] * len(inputs))})"
+        self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *inputs, *missing), 1)
 
     def _convert(self, x: View, out: View) -> None:
         to, of = out.array.dtype, x.array.dtype
         if to == of and to.str[1:] == "u4":  # whose bits stay
-            out, x = (View(v.value, v.array.view("i4")) for v in (out, x))
+            to = of = np.dtype("i4")
         elif to not in _TYPES or of not in _FROM_TYPES:
             raise Untraceable(f"{of.name} does not become {to.name} by an instruction")
         if out.array.size:
-            self._instructions.append(Convert(out, x))
+            arguments = int(from_numpy(to)), int(from_numpy(of)), layout_of(out.array, [x.array]), out, x
+            self._add("{} = {}" + f" as {to.name}" * (to != of), (out, x), "convert_columns", arguments, 1)
 
     def converted(self, x: Any, dtype: np.dtype) -> Any:
         """A copy, as a type."""
@@ -251,8 +243,10 @@ class Tracer(Native):
     def _gathered(self, result: np.ndarray, places: np.ndarray, sources: list[Value]) -> Any:
         out = self.store(np.array(result, order="C"), COMPUTED)
         if result.size:
-            places = np.ascontiguousarray(places, "i8")
-            self._instructions.append(Gather(self._view(out), tuple(dict.fromkeys(sources)), places))
+            view, places = self._view(out), np.ascontiguousarray(places, "i8")
+            names = ", ".join(map(str, dict.fromkeys(sources)))
+            arguments = places, places.size, result.dtype.itemsize, view
+            self._add(f"{{}} = elements of {names}", (view, *sources), "gather_elements", arguments)
         return out
 
     def chosen(self, x: Any, index: Any) -> Any:
@@ -282,15 +276,25 @@ class Tracer(Native):
             places = self._places(x, x.dtype, sources)[index]
             whole = self.filled(places.shape, x.dtype, values)
             if places.size:
-                self._instructions.append(Scatter(x.value, np.ascontiguousarray(places), self._view(whole)))
+                view, places = self._view(whole), np.ascontiguousarray(places)
+                arguments = places, places.size, x.dtype.itemsize, view
+                self._add("elements of {} = {}", (x.value, view), "scatter_elements", arguments)
         x.array[index] = plain(values)
 
     def call(self, name: str, *arguments: Any) -> int:
-        call = Call(name, tuple(self._argument(x) for x in arguments), 0)
-        result = getattr(library(), name)(*call.numbers())
-        call.result = int(result or 0)
-        self._instructions.append(call)
+        given = tuple(self._argument(x) for x in arguments)
+        called = f"{name}({', '.join(['{}'] * len(given))})"
+        made = self._add(f"check {called} == {{}}", (), name, given)
+        result = getattr(library(), name)(*made.numbers())
+        made.result = int(result or 0)
+        made.parts = *given, made.result
         return result
+
+    def _add(
+        self, text: str, parts: tuple[Any, ...], function: str, arguments: tuple[Argument, ...], result: int = 0
+    ) -> Instruction:
+        self._instructions.append(Instruction(function, arguments, result, text, parts))
+        return self._instructions[-1]
 
     def _argument(self, x: Any) -> View | Pointer | int:
         if isinstance(x, bytes):
@@ -320,9 +324,9 @@ class Tracer(Native):
         """The values of a column are checked for later batches."""
         if is_constant(column):
             return
-        if column.ndim != 1:
-            column = self.contiguous(column)
-        self._instructions.append(Expect(self._view(column), np.array(column.array, order="C")))
+        view = self._view(self.contiguous(column))
+        expected = np.array(view.array, order="C")
+        self._add("check {} == {}", (view, expected), "same_column", (view, expected.nbytes, expected), 1)
 
     def known(self, column: Any) -> np.ndarray:
         return column.known() if isinstance(column, Traced) else column

@@ -13,7 +13,7 @@ from ..core.rows import address
 from ..graph.node import DataNode, Node
 from .arguments import frames_of_argument, has_frames
 from .context import Context, Frames
-from .origins import Origin, names_of
+from .source_info import Origin, names_of
 
 _Edge = tuple[int, int]
 

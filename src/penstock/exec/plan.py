@@ -29,7 +29,7 @@ from .cpu.chain import Chain
 from .cpu.joined import Joined
 from .cpu.wiring import Edge, Wiring, inputs_of
 from .frames import FrameContext, as_sequences, frames_of
-from .turns import Turns
+from .iteration_order import IterationOrder
 
 if TYPE_CHECKING:
     from ..gpu.session import GpuPass
@@ -70,14 +70,14 @@ class Plan:
         if len(set(parts)) < len(parts):
             raise ValueError("a reader is mixed by two calls of fn.mix; call the reader once for each")
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
-        self.turns = Turns() if any(n.op.in_order for n in self.nodes) else None
+        self.iteration_order = IterationOrder() if any(n.op.in_order for n in self.nodes) else None
         # Whether a batch can be made by any thread: no code of the user's runs, and nothing is waited for.
-        self.is_prompt = self.turns is None and all(_is_prompt(n.op) for n in self.nodes)
+        self.is_prompt = self.iteration_order is None and all(_is_prompt(n.op) for n in self.nodes)
         self._release = last_uses(self.stages, outputs)
         self.uses_gpu = any(s.kind in ("gpu", "operator", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.is_prompt &= not self.uses_gpu
-        self.runs_users_code = self.turns is not None or not all(
+        self.runs_users_code = self.iteration_order is not None or not all(
             not n.op.sets_batch_size if isinstance(n.op, Source) else _is_prompt(n.op) for n in self.nodes
         )
         # Whether a batch waits for the GPU on its way, and another one is to be begun meanwhile.
@@ -136,7 +136,7 @@ class Plan:
                     )
             chain = self.chains[stage.nodes[0].number] = chain_of(stage, needed, self.resolvers)
             return chain.run
-        return runner_of(stage, self.resolvers, _in_turn(self.turns))
+        return runner_of(stage, self.resolvers, _in_turn(self.iteration_order))
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
@@ -223,9 +223,9 @@ def _is_prompt(op: Operator) -> bool:
     return op.is_prompt or (op.is_native() and not isinstance(op, Source))
 
 
-def _in_turn(turns: Turns | None) -> Callable[[Node, Context], AbstractContextManager]:
+def _in_turn(order: IterationOrder | None) -> Callable[[Node, Context], AbstractContextManager]:
     """No method of the plan, which refers to what is given this, so that the plan ends with the pipeline."""
-    return lambda node, ctx: turns.of(node.number, ctx.iteration) if turns and node.op.in_order else _ANY_TIME
+    return lambda node, ctx: order.in_turn(node.number, ctx.iteration) if order and node.op.in_order else _ANY_TIME
 
 
 def _own(ctx: Context, pool: kernels.Pool, batch: Batch) -> Batch:

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..core.living import Living
+from ..core.weak_set import WeakSet
 
 _PR_SET_PDEATHSIG = 1
 _FINISHED = 0
 _KILL_SECONDS = 2.0
 
-SOCKETS = Living[socket.socket]()  # the main process's ends, which a forked child must close
+SOCKETS = WeakSet[socket.socket]()  # the main process's ends, which a forked child must close
 
 
 class Setup:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import WorkerError
-from ..core.living import Living
+from ..core.weak_set import WeakSet
 from . import arena, by_value, failure, launch
 from .calling import Calling
 from .job import Job, Sizes
@@ -347,7 +347,7 @@ def _end_all(workers: list[WorkerProcess], arena_fd: int, pid: int) -> None:
     os.close(arena_fd)
 
 
-_LIVE = Living[Pool]()
+_LIVE = WeakSet[Pool]()
 
 
 @atexit.register

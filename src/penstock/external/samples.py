@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import capsules, dtypes
-from ..core.alike import rows_of
+from ..core.array_rows import rows_of
 from ..core.batch import Batch, Borrowed, Buffer, Spec
 from ..core.errors import DataError
 from ..core.kernels import Pool

@@ -14,9 +14,9 @@ from ..core.dtypes import from_numpy
 from ..core.errors import InternalError
 from ..core.kernels import lay_out_batch, library
 from ..core.rows import TENSOR, address, allocate
+from .borrowed import Borrowed
 from .copies import copy_on_device, copy_samples, pieces_of
 from .driver import Device, check
-from .lent import Lent
 from .memory import Block, Budget, pool
 from .stream import Event, Stream
 
@@ -84,7 +84,7 @@ class DeviceBatch(Batch):
     def used_on(self, stream: Stream) -> None:
         """Says that work of another stream uses the memory, and makes it begin after `ready`."""
         for owner in self.owners:
-            if isinstance(owner, (Block, Lent)):
+            if isinstance(owner, (Block, Borrowed)):
                 owner.used_on(stream)
         if self.ready is not None and stream.handle != self.stream.handle and not self.ready.done():
             stream.wait(self.ready)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import kernels
+from ..core.idle_pool import IdlePool
 from .driver import check
 from .memory import Block
 from .session import GpuPass, Session
@@ -24,8 +25,7 @@ class Memory:
     A pipeline with a limit keeps none."""
 
     def __init__(self, most: int = 0):
-        self._idle: list[tuple[Block, Block]] = []
-        self._most = most  # sets that are kept
+        self._idle: IdlePool[None, tuple[Block, Block]] = IdlePool(most)
 
     @classmethod
     def of(cls, session: Session, number: int) -> Memory:
@@ -34,10 +34,10 @@ class Memory:
 
     def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
         """So many bytes, pinned and on the GPU."""
-        try:
-            host, block = self._idle.pop()
-        except IndexError:
+        idle = self._idle.take(None)
+        if idle is None:
             return gpu.pinned(pinned), gpu.take(nbytes)
+        host, block = idle
         # Much more than is needed goes back to the pool, too.
         if not (pinned <= host.size <= _MUCH * pinned + _SMALL and nbytes <= block.size <= _MUCH * nbytes + _SMALL):
             return gpu.pinned(pinned), gpu.take(nbytes)
@@ -47,12 +47,10 @@ class Memory:
 
     def give(self, host: Block, block: Block) -> None:
         """Those that nothing uses any more."""
-        if len(self._idle) < self._most:
-            self._idle.append((host, block))
+        self._idle.give(None, (host, block))
 
     def close(self) -> None:
-        self._most = 0
-        self._idle.clear()
+        self._idle.close()
 
     def decoded(self) -> dict[str, int]:
         return {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import let_go
+from . import dlpack_export
 
 _CUDA = 2
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
@@ -67,7 +67,7 @@ _TYPES: dict[np.dtype, tuple[int, int]] = {}
 
 def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int, owner: Any) -> Any:
     """A DLPack capsule of dense memory on a GPU; `owner`, of whatever kind, is kept until whoever takes it lets go, and
-    ends at once then. Batches in pools go by way of `let_go.capsule`, which takes less."""
+    ends at once then. Batches in pools go by way of `dlpack_export.capsule`, which takes less."""
     ndim = len(shape)
     memory = bytearray(_PACKED.size + 8 * ndim)
     at = ctypes.addressof(_Start.from_buffer(memory))
@@ -76,7 +76,7 @@ def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int,
     _PACKED.pack_into(memory, 0, address, _CUDA, device_id, ndim, code, bits, 1, extents, 0, 0, 0, _DELETER)
     _EXTENTS[ndim].pack_into(memory, _PACKED.size, *shape)
     _given_out[at] = (memory, owner)
-    return _new_capsule(at, _NAME, let_go.destructor())
+    return _new_capsule(at, _NAME, dlpack_export.destructor())
 
 
 # Of the C library; called with an address it does nothing.

@@ -17,10 +17,10 @@ from ..core import dtypes
 from ..core.batch import Spec
 from ..core.errors import DataError
 from .batch import DeviceBatch
+from .borrowed import Borrowed
 from .copies import copy_on_device, pieces_of
 from .driver import Device
 from .interchange import LEGACY_STREAM, Foreign, downloaded, foreign, stream_handle
-from .lent import Lent
 from .memory import Budget
 from .stream import ForeignStream, Stream
 
@@ -95,7 +95,7 @@ class GpuInputs:
                 mine.wait(s.record())
             rows = spec.packed()
             rows["data"] = addresses
-            batch = DeviceBatch(spec, rows, (Lent(owner, mine),))
+            batch = DeviceBatch(spec, rows, (Borrowed(owner, mine),))
             batch.device, batch.stream = self._device, mine
             # Kernels read whole elements, so those that lie anywhere are copied, too.
             if not (copies or self._copies or (addresses % np.uint64(spec.dtype.itemsize)).any()):

@@ -12,9 +12,9 @@ import numpy as np
 from ..core.batch import Spec
 from . import dlpack
 from .batch import DeviceBatch
+from .borrowed import Borrowed
 from .copies import PIECE, copy_on_device
 from .driver import Device
-from .lent import Lent
 from .stream import ForeignStream, Stream
 
 LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
@@ -147,7 +147,7 @@ def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stre
     spec = Spec.uniform(shape[0] if shape else 0, shape[1:], dtype, layout_of(shape))
     rows = spec.packed()
     rows["data"] = address + int(np.prod(shape[1:])) * dtype.itemsize * np.arange(shape[0], dtype="u8")
-    batch = DeviceBatch(spec, rows, (Lent(owner, stream),))
+    batch = DeviceBatch(spec, rows, (Borrowed(owner, stream),))
     batch.device, batch.stream, batch.ready = stream.device, stream, None
     return batch
 

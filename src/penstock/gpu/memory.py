@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from . import let_go
+from . import dlpack_export
 from .driver import CudaError, Device, OutOfDeviceMemory, forked
 from .stream import Event, ForeignStream, Stream
 
@@ -172,14 +172,14 @@ class Pool:
         self._returned: deque[tuple[int, int, tuple[_Use, ...]]] = deque()
         self._lock = threading.Lock()
         self._forks = _forks
-        self._let_go = let_go.anything()
+        self._released = dlpack_export.released_list()
         self.held = 0  # bytes taken from the driver
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
         """A block for work of `stream`. Called inside `with device:`."""
         size = self._class(nbytes)
-        if self._let_go.value:
-            let_go.collect()
+        if self._released.value:
+            dlpack_export.collect()
         if budget is not None:
             budget.charge(size)
         address = 0
@@ -216,8 +216,8 @@ class Pool:
         classes = list(map(self._class, sizes))
         blocks: list[Block] = []
         found: list[tuple[int, tuple[_Use, ...]]] = []
-        if self._let_go.value:
-            let_go.collect()
+        if self._released.value:
+            dlpack_export.collect()
         if budget is not None:
             budget.charge(sum(classes))
         try:
@@ -301,8 +301,8 @@ class Pool:
         self._returned.append((address, block.size, uses))
 
     def _collect(self) -> None:
-        if self._let_go.value:
-            let_go.collect()
+        if self._released.value:
+            dlpack_export.collect()
         while self._returned:
             address, size, uses = self._returned.popleft()
             self._free.setdefault(size, []).append((address, uses))

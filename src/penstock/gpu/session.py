@@ -13,9 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..core.batch import Batch, Spec
-from ..core.kernels import Kernel
-from ..core.rows import ArgumentRows, address
-from . import compile, lent
+from ..core.rows import address
+from . import borrowed, compile
 from .batch import DeviceBatch
 from .copies import copy_on_device, pieces_of
 from .cufile import GpuFiles, NotAllowed
@@ -33,10 +32,9 @@ _AHEAD_IN_LITTLE = 1  # memory is better spent on larger batches where there is 
 _LARGE_PART = 8  # of the GPU's memory
 _TRIED = 5  # batches that tell how much they take
 _TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
-_KEPT_SIZES, _KEPT_EACH = 64, 8  # kernels and numbers of rows that rows of arguments are kept for, and how many
 
 
-class _Launch(ctypes.Structure):
+class LaunchArgument(ctypes.Structure):
     """`struct Launch`: the argument of every kernel."""
 
     _fields_ = [
@@ -46,28 +44,6 @@ class _Launch(ctypes.Structure):
         ("n", ctypes.c_int32),
         ("unused", ctypes.c_int32),
     ]
-
-
-class IdleRows:
-    """Rows of arguments that are not in use: filled again for the next batch, in which most columns are the same."""
-
-    def __init__(self) -> None:
-        self._idle: dict[tuple[str, int], list[ArgumentRows]] = {}
-
-    def take(self, kernel: Kernel, n: int) -> ArgumentRows:
-        idle = self._idle.get((kernel.path, n))
-        try:
-            return idle.pop()  # type: ignore[union-attr]
-        except (AttributeError, IndexError):
-            return ArgumentRows(n, kernel.args, kernel.pointers)
-
-    def give(self, kernel: Kernel, n: int, rows: ArgumentRows) -> None:
-        """Says that what is in them was copied."""
-        if len(self._idle) >= _KEPT_SIZES:
-            self._idle.clear()
-        idle = self._idle.setdefault((kernel.path, n), [])
-        if len(idle) < _KEPT_EACH:
-            idle.append(rows)
 
 
 class Kept(Protocol):
@@ -104,9 +80,7 @@ class Session:
         self.lock = threading.Lock()
         self._keeping = threading.Lock()
         self._pending: deque[tuple[int, Event, Event]] = deque()
-        self.timers: deque[Event] = deque()  # read already
         self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
-        self.rows = IdleRows()
         self.passes = 0  # batches that were begun
         self.kept: dict[str, Kept] = {}  # what stages keep until the end
         self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # told what the session's threads do
@@ -172,25 +146,20 @@ class Session:
                 function = self._functions[key]
         return function
 
-    def spare_timer(self) -> Event:
+    def new_timer(self) -> Event:
         """A timed event to be recorded."""
-        try:
-            event = self.timers.pop()
-        except IndexError:
-            event = Event(self.device, timed=True, sleeps=True)
-        event.passed = False
-        return event
+        return Event(self.device, timed=True, sleeps=True)
 
     def timer(self, stream: Stream) -> Event:
         """The time at which a stream comes here."""
-        return stream.record(self.spare_timer())
+        return stream.record(self.new_timer())
 
     def timed(self, number: int, begin: Event, end: Event) -> None:
         self._pending.append((number, begin, end))
 
     def _collect(self) -> None:
         """Adds up the times of what the GPU has finished, and lets go of what was lent for it."""
-        lent.collect()
+        borrowed.collect()
         if not self._pending:
             return
         with self.lock:
@@ -198,7 +167,6 @@ class Session:
                 number, begin, end = self._pending.popleft()
                 ms, n = self._times.get(number, (0.0, 0))
                 self._times[number] = ms + end.since(begin), n + 1
-                self.timers += begin, end
 
     def times(self) -> dict[int, tuple[float, int]]:
         """Milliseconds of the GPU and number of batches, by the number of a stage's first node."""
@@ -227,7 +195,7 @@ class Session:
             for kept in self.kept.values():
                 kept.close()
             self.kept.clear()
-            lent.collect()
+            borrowed.collect()
             pool(self.device).trim()
             pool(self.device, True).trim()
 
@@ -294,7 +262,7 @@ class GpuPass:
         n: int,
     ) -> None:
         """Launches kernel `entry` of `source` for n rows. `tensors` and `args` are addresses of rows on the GPU."""
-        argument = _Launch(n=n, scratch=scratch)
+        argument = LaunchArgument(n=n, scratch=scratch)
         argument.tensors[: len(tensors)] = list(tensors)
         argument.args[: len(args)] = list(args)
         self.stream.launch(self.session.function(source, entry, shared), grid, block, shared, argument)
@@ -304,7 +272,7 @@ class GpuPass:
 
     def times(self) -> tuple[Event, Event] | None:
         """Two events to be recorded before and behind a stage's work; None if this batch is not timed."""
-        return (self.session.spare_timer(), self.session.spare_timer()) if self.is_timed else None
+        return (self.session.new_timer(), self.session.new_timer()) if self.is_timed else None
 
     def doubts(self) -> dict[int, np.ndarray]:
         """Waits for what the GPU says of the pictures it has decoded: which of them others have to judge, for each node

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from typing import Any
 
+from ..core.idle_pool import IdlePool
 from .driver import NOT_READY, Device, check, driver, forked, library
 
 _MOST_MARKS = 64
@@ -19,9 +20,8 @@ _P = ctypes.c_void_p
 _numbers = itertools.count()
 
 
-# Events that nothing refers to, by device and kind: recorded again, they are new ones. Put in by __del__, in whatever
-# thread and at whatever moment: nothing may be locked there.
-_idle: dict[tuple[int, int], deque[int]] = {}
+# Handles of events that nothing refers to, by device and kind: recorded again, they are new ones.
+_idle: IdlePool[tuple[int, int], int] = IdlePool(_MOST_IDLE)
 
 
 class Event:
@@ -35,13 +35,11 @@ class Event:
         self.passed = False  # since it was recorded last, it is known that it has happened
         self._kind = device.id, (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
         lib = driver()
-        try:
-            self.handle: int | None = _idle[self._kind].pop()
-        except (KeyError, IndexError):
+        self.handle = _idle.take(self._kind)
+        if self.handle is None:
             handle = _P()
             check(lib.cuEventCreate(ctypes.byref(handle), self._kind[1]), "making an event")
             self.handle = handle.value
-            _idle.setdefault(self._kind, deque())
 
     @classmethod
     def recorded(cls, device: Device, handle: int) -> Event:
@@ -72,31 +70,25 @@ class Event:
         return ms.value
 
     def __del__(self, library=library, idle=_idle, finalizing=sys.is_finalizing) -> None:
-        if getattr(self, "handle", None) and not finalizing() and not forked():
-            events = idle.get(self._kind)
-            if events is not None and len(events) < _MOST_IDLE:
-                events.append(self.handle)
-            else:
-                library().cuEventDestroy_v2(self.handle)
+        handle = getattr(self, "handle", None)
+        if handle and not finalizing() and not forked() and not idle.give(self._kind, handle):
+            library().cuEventDestroy_v2(handle)
 
 
 def spare_handle(device: Device) -> int:
     """The handle of an event to be recorded by the native side."""
-    try:
-        return _idle[device.id, _NO_TIMING].pop()
-    except (KeyError, IndexError):
+    handle = _idle.take((device.id, _NO_TIMING))
+    if handle is None:
         with device:
             event = Event(device)
         handle, event.handle = event.handle, None
-        return handle  # type: ignore[return-value]
+    assert handle is not None
+    return handle
 
 
 def give_handle(device: Device, handle: int) -> None:
     """Takes back the handle of an event that nothing refers to."""
-    events = _idle[device.id, _NO_TIMING]
-    if len(events) < _MOST_IDLE:
-        events.append(handle)
-    else:
+    if not _idle.give((device.id, _NO_TIMING), handle):
         Event.recorded(device, handle)  # ends at once
 
 

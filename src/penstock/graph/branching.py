@@ -15,10 +15,10 @@ from typing import Any
 from ..core.errors import ArgumentValueError, user_sites
 from ..core.op import REGISTRY
 from . import trace
+from .containers import MISSING
 from .effects import Effects, Unmerged
 from .merging import Merging
 from .node import DataNode
-from .places import MISSING
 from .returns import RETURNED
 from .scopes import Scope, bring, inside, merge
 

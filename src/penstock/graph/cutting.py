@@ -17,14 +17,14 @@ _WORTH = 0.95  # of the bytes that are sent otherwise, below which one more oper
 
 
 class Cut:
-    """`sent` are the outputs that travel, in order; `away` the numbers of the nodes that workers run."""
+    """`sent` are the outputs that travel, in order; `on_workers` the numbers of the nodes that workers run."""
 
     def __init__(self, nodes: list[Node], outputs: list[DataNode], here: Collection[int]):
-        self.away = frozenset(n.number for n in nodes if n.number not in here)
-        sent = {_edge(d): d for d in outputs if d.source.number in self.away}
+        self.on_workers = frozenset(n.number for n in nodes if n.number not in here)
+        sent = {_edge(d): d for d in outputs if d.source.number in self.on_workers}
         for n in nodes:
             if n.number in here:
-                sent.update((_edge(d), d) for d in read_by(n) if d.source.number in self.away)
+                sent.update((_edge(d), d) for d in read_by(n) if d.source.number in self.on_workers)
         self.sent = [sent[e] for e in sorted(sent)]
 
     @property
@@ -92,7 +92,7 @@ def with_less_sent(nodes: list[Node], outputs: list[DataNode], first: Cut, nbyte
     has to run here, only light work does."""
     best, least = first, _sum(first, nbytes)
     while True:
-        here = {n.number for n in nodes if n.number not in best.away}
+        here = {n.number for n in nodes if n.number not in best.on_workers}
         found = [Cut(nodes, outputs, moved) for moved in _larger(nodes, here)]
         sums = [_sum(c, nbytes) for c in found]
         if not sums or min(sums) >= least * _WORTH:

@@ -17,7 +17,7 @@ class Definition:
         self.nodes: list[Node] = []
         self.names: dict[str, Node] = {}
         self.moved: dict[tuple[int, int, str], DataNode] = {}  # copies on the other device
-        self.adopted: dict[Node, Node] = {}  # own nodes that are like loose ones
+        self.adopted: dict[Node, Node] = {}  # own nodes that stand for those outside of any pipeline
         self.scope: Scope | None = None  # the branch of a conditional that is being defined
         self.splits: dict[tuple[int, int, int], DataNode] = {}  # what was brought into a branch already
 

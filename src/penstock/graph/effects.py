@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the branches of a conditional change besides the variables that they assign.
 
-All places that a function can reach (places.py) are remembered before the first branch, and compared after each: by
-identity, so that it does not matter which statement or function changed them. What has to do with data is taken back
-before the second branch and merged after it. Other state of the program, such as a counter in some object, is left as
-both branches make it, one after the other.
+The containers that a function can reach (containers.py) are remembered before the first branch, and compared after
+each: by identity, so that it does not matter which statement or function changed them. What has to do with data is
+taken back before the second branch and merged after it. Other state of the program, such as a counter in some object,
+is left as both branches make it, one after the other.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from .containers import LARGE, MISSING, Container, Dictionary, Reachable, Sequence, WholeValue
 from .node import DataNode
-from .places import LARGE, MISSING, Dictionary, Place, Reach, Sequence, Whole
 
 _NUMBERS = (bool, int, float, np.number, np.bool_, np.ndarray)
 
@@ -63,26 +63,26 @@ class Effects:
     <first branch>;  effects.after_branch();  effects.take_back()
     <second branch>; effects.after_branch();  effects.merge(...)
 
-    `frame` is the function's. `stores` are the places that the text of the branches assigns: "name" a global variable,
+    `frame` is the function's. `stores` are what the text of the branches assigns: "name" a global variable,
     ".name" an attribute of anything, "[]" an item of anything.
     """
 
     def __init__(self, frame: types.FrameType, stores: Collection[str] = ()):
         self._stores = stores
-        reach = Reach(frame, stores)
-        self._places, self._kept = reach.places, reach.kept
-        # For each branch what the places that it changed hold after it, and at which keys it changed them.
+        reachable = Reachable(frame, stores)
+        self._containers, self._kept = reachable.containers, reachable.kept
+        # For each branch what the containers that it changed hold after it, and at which keys it changed them.
         self._contents: list[dict[int, dict[Any, Any]]] = []
         self._changed: list[dict[int, list[Any]]] = []
         self._numbers: dict[int, int] = {}  # of the lists and dictionaries that changed
 
     def after_branch(self) -> None:
         contents, changed = {}, {}
-        for number, place in enumerate(self._places):
-            if not place.has_changed():
+        for number, container in enumerate(self._containers):
+            if not container.has_changed():
                 continue
-            now = place.read()
-            keys = [k for k in self._differing(place, now) if self._matters(place, k, place.before, now)]
+            now = container.read()
+            keys = [k for k in self._differing(container, now) if self._matters(container, k, container.before, now)]
             if keys:
                 contents[number], changed[number] = now, keys
         self._contents.append(contents)
@@ -90,28 +90,28 @@ class Effects:
 
     def take_back(self) -> None:
         for number, keys in self._changed[-1].items():
-            self._places[number].restore(keys)
+            self._containers[number].restore(keys)
 
     @staticmethod
-    def _differing(place: Place, now: dict[Any, Any]) -> Iterator[Any]:
-        before = place.before
-        if isinstance(place, Whole):
+    def _differing(container: Container, now: dict[Any, Any]) -> Iterator[Any]:
+        before = container.before
+        if isinstance(container, WholeValue):
             if not _same(before[None], now[None]):
                 yield None
             return
         yield from (k for k, v in now.items() if v is not before.get(k, MISSING))
         yield from (k for k in before if k not in now)
 
-    def _matters(self, place: Place, key: Any, before: dict[Any, Any], now: dict[Any, Any]) -> bool:
+    def _matters(self, container: Container, key: Any, before: dict[Any, Any], now: dict[Any, Any]) -> bool:
         """Whether a change is one of data, or one that would be one of data for a variable."""
         values = [c.get(key, MISSING) for c in (before, now)]
-        is_new_item = isinstance(place, Sequence) and key not in before
-        if place.is_written(key, self._stores) and not is_new_item or any(holds_data(v) for v in values):
+        is_new_item = isinstance(container, Sequence) and key not in before
+        if container.is_written(key, self._stores) and not is_new_item or any(holds_data(v) for v in values):
             return True
         # A list or dictionary that is a variable of the function holds its results.
-        if isinstance(place, Whole):
-            return isinstance(place.owner, np.ndarray) or any(isinstance(v, _NUMBERS) for c in values for v in c)
-        results = isinstance(place, (Dictionary, Sequence)) and place.words.isidentifier()
+        if isinstance(container, WholeValue):
+            return isinstance(container.owner, np.ndarray) or any(isinstance(v, _NUMBERS) for c in values for v in c)
+        results = isinstance(container, (Dictionary, Sequence)) and container.words.isidentifier()
         return results and any(isinstance(v, _NUMBERS) for v in values)
 
     def content(self, branch: int, value: Any) -> Any:
@@ -119,29 +119,29 @@ class Effects:
         number = self._numbers.get(id(value))
         if number is None:
             return value
-        content = self._contents[branch].get(number, self._places[number].before)
+        content = self._contents[branch].get(number, self._containers[number].before)
         return content if isinstance(value, dict) else list(content.values())
 
     def merge(self, merged: Callable[[str, Any, Any], Any], refuse: Callable[[str, Any, Any], None]) -> None:
-        """Puts `merged(words, first, second)` into each place that a branch changed; a value may be MISSING. Calls
-        `refuse` with what has no places for data."""
+        """Puts `merged(words, first, second)` into each container that a branch changed; a value may be MISSING. Calls
+        `refuse` with what has no containers for data."""
         numbers = sorted({*self._changed[0], *self._changed[1]})
-        owners = ((n, self._places[n]) for n in numbers)
+        owners = ((n, self._containers[n]) for n in numbers)
         self._numbers = {id(p.owner): n for n, p in owners if isinstance(p, (Dictionary, Sequence))}
         for number in numbers:
-            place = self._places[number]
-            first, second = (c.get(number, place.before) for c in self._contents)
-            if isinstance(place, Whole):
+            container = self._containers[number]
+            first, second = (c.get(number, container.before) for c in self._contents)
+            if isinstance(container, WholeValue):
                 if not _same(first[None], second[None]):
-                    refuse(place.words, first[None], second[None])
+                    refuse(container.words, first[None], second[None])
                 continue
-            if isinstance(place, Sequence):
+            if isinstance(container, Sequence):
                 keys = range(max(len(first), len(second)))
                 pairs = [(first.get(k, MISSING), second.get(k, MISSING)) for k in keys]
-                place.fill([_kept(*pair) or merged(place.call(k), *pair) for k, pair in zip(keys, pairs)])
+                container.fill([_kept(*pair) or merged(container.call(k), *pair) for k, pair in zip(keys, pairs)])
                 continue
             for key in dict.fromkeys(k for c in self._changed for k in c.get(number, ())):
-                place.set(key, merged(place.call(key), first.get(key, MISSING), second.get(key, MISSING)))
+                container.set(key, merged(container.call(key), first.get(key, MISSING), second.get(key, MISSING)))
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -34,7 +34,7 @@ def fuse(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
             values = {**node.op.values, **first.op.values}
             made = op({k: v for k, v in values.items() if k in op.schema}, first.op.given | node.op.given)
             one = Node(made, first.inputs, first.args, node.name, node.number, "cpu", node.sites)
-            one.scope, one.branch, one.loose = node.scope, node.branch, node.loose
+            one.scope, one.branch, one.is_unbound = node.scope, node.branch, node.is_unbound
             fused[node.number] = one
             gone.add(first.number)
     return [fused.get(n.number, n) for n in nodes if n.number not in gone]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import trace
+from .containers import MISSING
 from .definition import Definition
 from .effects import Effects, Unmerged
 from .node import DataNode
-from .places import MISSING
 from .scopes import Scope, merge
 
 
@@ -35,7 +35,7 @@ class Merging:
         if self._branches == 1:
             self._effects.take_back()
         else:
-            self._effects.merge(self._of_place, self._refuse)
+            self._effects.merge(self._merged_item, self._refuse)
 
     def merged(self, who: str, first: Any, second: Any) -> Any:
         """The two values of `who` as one, or Unmerged if they can't be; one of them may be MISSING."""
@@ -67,7 +67,7 @@ class Merging:
             f"{_short(first)} and {_short(second)}. It can't be merged; use variables, lists or attributes{line}"
         )
 
-    def _of_place(self, words: str, first: Any, second: Any) -> Any:
+    def _merged_item(self, words: str, first: Any, second: Any) -> Any:
         return self.merged(f"`{words}`", first, second)
 
     def _merge(self, first: Any, second: Any) -> Any:

@@ -21,7 +21,7 @@ class Node:
     """One call of an operator in a pipeline: its fixed arguments are in `op.values`, those that are data in `args`."""
 
     __slots__ = (
-        *("args", "branch", "device", "inputs", "loose", "n_outputs", "name"),
+        *("args", "branch", "device", "inputs", "is_unbound", "n_outputs", "name"),
         *("number", "op", "output_type", "scope", "sites"),
     )
 
@@ -47,7 +47,7 @@ class Node:
         op.n_inputs = len(inputs)
         self.scope: Scope | None = None  # the branch of a conditional in which it runs
         self.branch: Scope | None = None  # the one that its outputs belong to
-        self.loose = False  # made outside of any pipeline: see loose.py
+        self.is_unbound = False  # made outside of any pipeline: see unbound.py
         self.n_outputs = op.n_outputs()
         self.output_type: Callable[..., DataNode] = DataNode
 

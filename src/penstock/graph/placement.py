@@ -8,8 +8,8 @@ from typing import Any
 from ..core import kernels
 from ..core.op import Operator
 from ..core.source import Source
-from .loose import LOOSE, adopt
 from .node import DataNode, Node
+from .unbound import UNBOUND, adopt
 
 
 class Transfer(Operator, abstract=True):
@@ -43,7 +43,7 @@ def move(node: DataNode, to: str) -> DataNode:
         return node
     from .trace import stack  # which imports this module
 
-    definition = stack()[-1].definition if stack() else LOOSE
+    definition = stack()[-1].definition if stack() else UNBOUND
     node = adopt(definition, node)
     key = node.source.number, node.index, to
     if key not in definition.moved:
@@ -52,7 +52,7 @@ def move(node: DataNode, to: str) -> DataNode:
         copy = Node(cls({}), (node,), {}, f"__{cls.__name__}_{number}", number, to, node.source.sites)
         copy.scope = copy.branch = node.source.branch
         definition.add(copy)
-        if copy.loose:
+        if copy.is_unbound:
             return copy.outputs[0]
         definition.moved[key] = copy.outputs[0]
     return definition.moved[key]

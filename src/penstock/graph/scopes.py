@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Site
 from ..core.op import REGISTRY
-from .loose import adopt
 from .node import DataNode, Node
 from .placement import move
+from .unbound import adopt
 
 if TYPE_CHECKING:
     from .definition import Definition

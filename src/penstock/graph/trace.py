@@ -15,9 +15,9 @@ from ..core.op import REGISTRY, Operator, PerSample
 from ..core.source import Source
 from . import placement
 from .definition import Definition
-from .loose import LOOSE
 from .node import DataNode, Node
 from .scopes import Scope, bring
+from .unbound import UNBOUND
 
 _NARROW = {"int64": "i4", "uint64": "u4", "float64": "f4"}
 _local = threading.local()
@@ -109,7 +109,7 @@ def constant(value: Any) -> DataNode:
     return call(REGISTRY["constant"], (), {"value": constant_array(value)})
 
 
-def _check_loose(cls: type[Operator], inputs: tuple) -> None:
+def _check_unbound(cls: type[Operator], inputs: tuple) -> None:
     """Outside of a pipeline numbers, lists and arrays are constants; batches are not."""
     data = next((i for i in inputs if hasattr(i, "as_tensor")), None)
     if data is not None:
@@ -171,13 +171,13 @@ def call(
             return results[0]
         return [list(r) for r in zip(*results)] if results and isinstance(results[0], list) else results
     if not stack():
-        _check_loose(cls, inputs)
+        _check_unbound(cls, inputs)
     if by_program:
         _check_devices(cls, kwargs.get("device"), inputs)
     expanded = cls.expand(inputs, dict(kwargs), call)
     if expanded is not None:
         return expanded
-    definition: Definition = stack()[-1].definition if stack() else LOOSE
+    definition: Definition = stack()[-1].definition if stack() else UNBOUND
     name, device = kwargs.pop("name", None), kwargs.pop("device", None)
     sites = user_sites()
     if name is not None and "name" in cls.schema:

@@ -8,7 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ..core.living import Living
+from ..core.weak_set import WeakSet
 from .text import CONTENT_TYPE, text
 
 
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are not logged."""
 
 
-_SERVERS = Living[Server]()
+_SERVERS = WeakSet[Server]()
 
 
 def _let_go() -> None:

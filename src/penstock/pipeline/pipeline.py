@@ -16,10 +16,10 @@ from ..core.errors import SampleError
 from ..exec import report, timeline
 from ..exec.plan import Plan
 from ..exec.scheduling.executor import Executor
-from ..graph.loose import input_name
 from ..graph.node import DataNode
+from ..graph.unbound import input_name
 from ..tensors import TensorListCPU
-from . import away, outputs, page, python_workers, reports, running, serialization
+from . import distributed, outputs, page, python_workers, reports, running, serialization
 from .ceiling import Ceiling
 from .checkpoints import Checkpoints
 from .runner import Runner
@@ -122,8 +122,8 @@ class Pipeline(Configured, GraphBuilder):
         self.start_py_workers()
         with self:
             nodes, sinks = self._graph.output_nodes(), self._graph.adopt_sinks()
-        plan = Plan(away.arranged(self.definition, self._settings), nodes, sinks, self.seed)
-        crew = away.starter(plan, self.definition, sinks, self._settings)
+        plan = Plan(distributed.arrange_nodes(self.definition, self._settings), nodes, sinks, self.seed)
+        crew = distributed.producer_starter(plan, self.definition, sinks, self._settings)
         self._runner.start(plan, self._graph.defined_at, self._checkpoints.start, crew)
         running.add(self, self._graph.name)
 

@@ -139,7 +139,7 @@ class Runner:
     @property
     def together(self) -> int:
         """How many batches are made as one."""
-        return 1 if self.executor is None else self.executor.lots.size
+        return 1 if self.executor is None else self.executor.merging.size
 
     def made_ahead(self) -> int:
         """How many batches may be made before they are wanted. Programs may count on how far ahead their own code is

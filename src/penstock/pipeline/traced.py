@@ -11,9 +11,9 @@ import numpy as np
 
 from ..graph import trace
 from ..graph.effects import Unmerged, holds_data
-from ..graph.loose import adopt
 from ..graph.node import DataNode
 from ..graph.scopes import bring
+from ..graph.unbound import adopt
 
 
 def outputs_of(result: Any) -> list[Any]:

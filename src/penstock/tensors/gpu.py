@@ -12,7 +12,7 @@ from ..core import dtypes
 from ..core.batch import Batch, Spec
 from ..core.dtypes import DALIDataType
 from ..core.source_name import given_name
-from ..gpu import dlpack, let_go
+from ..gpu import dlpack, dlpack_export
 from ..gpu.batch import DeviceBatch
 from ..gpu.interchange import LEGACY_STREAM, borrowed, copy_out, foreign, is_packed, stream_handle
 from ..gpu.stream import ForeignStream, Stream
@@ -225,8 +225,8 @@ class TensorListGPU(TensorList):
                 stream = stream or stream_of(batch.device.id)
                 if batch.ready is not waited:  # outputs share it
                     waited = batch.ready
-                    let_go.order(batch, stream)
-                made.append(let_go.capsule(batch, n, stream))
+                    dlpack_export.wait_until_ready(batch, stream)
+                made.append(dlpack_export.capsule(batch, n, stream))
             else:
                 made.append(None)
         return made
@@ -363,8 +363,8 @@ def _capsule(batch: DeviceBatch, n: int, stream: Any) -> Any:
     if stream != UNORDERED:
         handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
         if batch.is_pooled:
-            let_go.order(batch, handle)
-            return let_go.capsule(batch, n, handle)
+            dlpack_export.wait_until_ready(batch, handle)
+            return dlpack_export.capsule(batch, n, handle)
         with batch.device:
             batch.used_on(ForeignStream(batch.device, handle))
     shape = [n][: n >= 0] + batch.spec.shape[0].tolist()

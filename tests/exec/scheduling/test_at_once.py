@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock import fn, pipeline_def, types
-from penstock.exec.scheduling import executor, production
+from penstock.exec.scheduling.constants import SCHEDULING
 from penstock.exec.scheduling.production import Production
 from penstock.exec.scheduling.workers import Workers
 
@@ -77,17 +77,17 @@ def numbers(pipe):
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made(depth, made, monkeypatch):
-    monkeypatch.setattr(production, "_BRIEF_NS", 10**12)
+    monkeypatch.setattr(SCHEDULING, "brief_ns", 10**12)
     pipe, ours, seen = unfed(prefetch_queue_depth=depth), [], []
     for k in range(40):
-        monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15 if k < 15 or k >= 30 else 0)
+        monkeypatch.setattr(SCHEDULING, "tight_loop_ns", 10**15 if k < 15 or k >= 30 else 0)
         before = len(made)
         ours.append(numbers(pipe))
         seen.append((len(made) - before, pipe._executor.pending))
     assert seen[10:15] + seen[38:] == [(1, 0)] * 7
     assert seen[16:30] == [(0, depth)] * 14
     assert set(made) == {threading.current_thread()}
-    monkeypatch.setattr(production, "_BRIEF_NS", 0)
+    monkeypatch.setattr(SCHEDULING, "brief_ns", 0)
     del made[:]
     again = unfed(prefetch_queue_depth=depth)
     assert [numbers(again) for _ in range(40)] == ours
@@ -95,8 +95,8 @@ def test_who_comes_back_soon_makes_batches_itself_and_who_pauses_finds_them_made
 
 
 def test_who_comes_back_soon_is_not_given_what_takes_long(made, monkeypatch):
-    monkeypatch.setattr(production, "_BRIEF_NS", 0)
-    monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15)
+    monkeypatch.setattr(SCHEDULING, "brief_ns", 0)
+    monkeypatch.setattr(SCHEDULING, "tight_loop_ns", 10**15)
     pipe = unfed()
     for _ in range(10):
         numbers(pipe)
@@ -104,7 +104,7 @@ def test_who_comes_back_soon_is_not_given_what_takes_long(made, monkeypatch):
 
 
 def test_iter_setup_is_called_as_far_ahead_as_ever(made, monkeypatch):
-    monkeypatch.setattr(executor, "_TIGHT_LOOP_NS", 10**15)
+    monkeypatch.setattr(SCHEDULING, "tight_loop_ns", 10**15)
     pipe, called = unfed(prefetch_queue_depth=3), []
     pipe.iter_setup = lambda: called.append(1)
     pipe._has_iter_setup = True

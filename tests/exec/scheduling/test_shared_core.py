@@ -11,6 +11,7 @@ import pytest
 import encoded_images
 from penstock import fn, pipeline_def
 from penstock.exec.scheduling import shared_core
+from penstock.exec.scheduling.constants import SCHEDULING
 from penstock.exec.scheduling.shared_core import SharedCore
 
 ALL = {0, 1, 2, 3, 4, 5}
@@ -131,8 +132,8 @@ def masks_set(pipe, monkeypatch, batches=12):
         given.append((names[number], len(mask)))
         set_before(number, mask)
 
-    for name, value in (("_LEAST_CORES", 1), ("_FREE_BATCHES", 2), ("_FREQUENT_SECONDS", 60), ("_STAY_SECONDS", 0)):
-        monkeypatch.setattr(shared_core, name, value)
+    for name, value in (("least", 1), ("free_batches", 2), ("frequent", 60), ("stay", 0)):
+        monkeypatch.setattr(SCHEDULING, f"shared_core_{name}", value)
     monkeypatch.setattr(os, "sched_setaffinity", record)
     pipe.build()
     for _ in range(batches):

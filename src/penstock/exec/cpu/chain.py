@@ -16,7 +16,7 @@ from ...graph.node import Node
 from ..arguments import Resolver, data_of
 from ..context import Context
 from ..frames import FrameContext
-from ..origins import origins
+from ..source_info import origins
 from .plan import CpuPlan
 from .segment import Divided, Segment
 from .wiring import Edge, Wiring, inputs_of, outputs_of

@@ -17,7 +17,7 @@ from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, address, allocate
 from ..context import Context, Timing, explain_failure
 from ..frames import FrameContext
-from ..origins import Origin, names_of, origins
+from ..source_info import Origin, names_of, origins
 from .wiring import Edge
 
 if TYPE_CHECKING:
@@ -56,9 +56,6 @@ class CpuPlan:
         # What is seen in the memory of others: by kernels, and by whoever gets it.
         self._seen = [(at.shapes[e], root) for e, root in wiring.views]
         self._renamed = [(e, wiring.root[e], named.get(e)) for e in wiring.wanted - slots.keys()]
-
-    def fits(self, ctx: Context) -> bool:
-        return True
 
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: Mapping[Edge, Batch] | None = None) -> None:
         """Makes the outputs, in memory that is `given` or new. The plan began to be made at `begin`."""

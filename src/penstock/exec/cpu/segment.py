@@ -153,9 +153,7 @@ def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:
         return spec
     seen = "F" + spec.layout if is_frame else spec.layout
     if spec.layout:
-        if seen in accepted:
-            return spec
-        if spec.layout in accepted:
+        if seen in accepted or spec.layout in accepted:
             return spec
         raise ValueError(
             f"input 0 has the layout '{seen}', which does not match any of the allowed layouts; Valid layouts are: "

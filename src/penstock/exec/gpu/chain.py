@@ -63,6 +63,10 @@ class GpuChain(Chain):
         told = f"{error}.\nWhat was asked for: {', '.join(parts)}" if asked else str(error)
         return explain_failure(ctx, node, MemoryError(told))
 
+    def kind(self, rows: Context) -> tuple | None:
+        kind = super().kind(rows)
+        return None if kind is None else (*kind, rows.gpu.session.device.id)  # where its kernels are loaded
+
     def lay_out(self, segment: Segment) -> None:
         wiring, specs, to = self.wiring, segment.specs, segment.to
         frames = to.sample_of(segment.ctx)
@@ -113,8 +117,8 @@ def _size(nbytes: int) -> str:
 def _lay_out(to: Any, spec: Spec, frames: Any) -> tuple[Any, Any]:
     """The rows of a batch in memory that begins at 0, and what is told about it (PlanMemory), at once or as a program
     does it; `frames` are the samples of rows that are frames."""
-    rows, at_rows = to.result(spec.n, TENSOR)
-    about, at_about = to.result(2, _INT64)
+    rows, at_rows = to.allocate(spec.n, TENSOR)
+    about, at_about = to.allocate(2, _INT64)
     numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype))
     name, of = ("lay_out_batch", 0) if frames is None else ("lay_out_frames", frames)
     if not to.call(name, spec.stored, *numbers, of, at_rows, at_about):

@@ -20,12 +20,11 @@ from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, ArgumentRows, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
-from ...gpu.launch import MAX_ARGS, MAX_TENSORS
 from ...gpu.memory import Block
-from ...gpu.session import GpuPass, Session
+from ...gpu.session import GpuPass, LaunchArgument, Session
 from ..context import Context, Timing
 from ..cpu.wiring import Edge, share_slots
-from ..origins import Origin, names_of, origins
+from ..source_info import Origin, names_of, origins
 
 if TYPE_CHECKING:
     from .chain import GpuChain
@@ -40,9 +39,11 @@ _TOGETHER = 128 << 10  # bytes of all batches given out that share a block
 _PATCH = np.dtype([("at", "i8"), ("step", "i8"), ("n", "i8"), ("which", "i8")])
 _PART = np.dtype([("where", "u8"), ("at", "i8"), ("bytes", "i8")])
 _ROWS = np.dtype([("rows", "u8"), ("n", "i8"), ("source", "i4"), ("which", "i4")])
-_LAUNCH = [("tensors", "u8", MAX_TENSORS), ("args", "u8", MAX_ARGS), ("scratch", "u8"), ("n", "i4"), ("unused", "i4")]
-_NUMBERS = [("shared", "u4"), ("n_tensors", "i4"), ("n_args", "i4"), ("has_scratch", "i4"), ("zeroed", "i8")]
-_START = np.dtype([("function", "u8"), ("grid", "u4", 3), ("block", "u4", 3), *_NUMBERS, *_LAUNCH], align=True)
+_START = np.dtype(
+    [("function", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("shared", "u4")]
+    + [("n_tensors", "i4"), ("n_args", "i4"), ("has_scratch", "i4"), ("zeroed", "i8"), ("argument", LaunchArgument)],
+    align=True,
+)
 _ARRAYS = [(name, "u8") for name in ("parts", "patches", "starts", "outputs")]
 _PLAN = np.dtype([*_ARRAYS, ("image_bytes", "i8"), *((f"n_{name}", "i4") for name, _ in _ARRAYS)])
 
@@ -102,7 +103,7 @@ class GpuPlan:
     time."""
 
     def __init__(self, chain: GpuChain, ctx: Context, at: PlanMemory):
-        wiring, self.session = chain.wiring, ctx.gpu.session
+        wiring = chain.wiring
         self.numbers, self._inputs = [n.number for n in chain.nodes], chain.inputs
         memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
         slots = share_slots([wiring.inner(chain.tensors([x])) for x in at.launches])
@@ -114,7 +115,7 @@ class GpuPlan:
         # Bytes of the workspace that all launches share, at least, and arrays (1,) of such bytes.
         self._scratch, self._more_scratch = max((x.scratch for x in at.launches), default=0), at.more["scratch"]
         image = Image()
-        starts = _starts(chain, self.session, ctx.n, at, image, memory)
+        starts = _starts(chain, ctx.gpu.session, ctx.n, at, image, memory)
         named = origins(chain.links, chain.inputs, ctx.values)
         self._makes = [
             Output(e, at.specs[e], at.rows[e], at.about[e], MEMORY, memory[e], None, named.get(e), e in wiring.wanted)
@@ -173,10 +174,6 @@ class GpuPlan:
         blocks = gpu.take_all((ends[-1], size) if self._started else (ends[-1],))
         first = blocks[0].address
         return [*blocks[:1] * len(sizes), *blocks[1:]], [first, *(first + end for end in ends)]
-
-    def fits(self, ctx: Context) -> bool:
-        """Whether it is for the session that a batch is made in."""
-        return self.session is ctx.gpu.session
 
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: None = None) -> None:
         """Makes the batches given out, and has the GPU fill them. The plan began to be made at `begin`."""
@@ -259,10 +256,11 @@ def _starts(
             start["zeroed"] = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
         start["has_scratch"] = group in begun
         start["function"] = session.function(x.source, x.entry, x.shared)
-        start["grid"], start["block"], start["shared"], start["n"] = x.grid, x.block, x.shared, n
+        start["grid"], start["block"], start["shared"] = x.grid, x.block, x.shared
         places = [rows[e] for e in chain.tensors([x])] + [shapes[e] for e in chain.shapes([x])]
-        start["n_tensors"], start["tensors"][: len(places)] = len(places), places
-        start["n_args"], start["args"][: len(x.calls)] = len(x.calls), [args[c] for c in x.calls]
+        argument = start["argument"]
+        argument["n"], start["n_tensors"], start["n_args"] = n, len(places), len(x.calls)
+        argument["tensors"][: len(places)], argument["args"][: len(x.calls)] = places, [args[c] for c in x.calls]
     return starts
 
 

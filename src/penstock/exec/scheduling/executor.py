@@ -14,26 +14,18 @@ import numpy as np
 
 from ...core.batch import Batch
 from ...core.clocks import clocks
-from ...core.living import Living
+from ...core.weak_set import WeakSet
 from ..plan import Plan
 from ..ranges import in_range
 from .called import CalledSources
 from .checkpoint import State
+from .constants import SCHEDULING
+from .merging import MergedTicket, Merging
 from .policy import Policy
 from .producer import Producer
 from .production import Production
 from .statistics import Statistics
-from .together import Lots, Together
 from .workers import Ticket, Workers, check_not_busy
-
-# While one batch keeps the native threads busy the next is planned, so they never wait for Python.
-_IN_FLIGHT = 2
-_BEGUN_AT_ONCE = 3  # those of a GPU: while one's files are read, another's are copied
-_EXIT_SECONDS = 1.0
-# A consumer that asks for the next batch within this time, so many times in a row, makes brief batches itself. Made
-# ahead they would not be there much sooner, and each would cost both threads what it takes to wake the other.
-_TIGHT_LOOP_NS = 150_000
-_TIGHT_LOOPS = 4
 
 
 class Executor:
@@ -45,15 +37,17 @@ class Executor:
         self._tickets: deque[Ticket] = deque()
         self._production = Production(plan, producer, policy, statistics)
         self.set_threads = self._production.producer.set_threads
-        n = _IN_FLIGHT if plan.session is None else plan.session.at_once if plan.waits else _BEGUN_AT_ONCE
+        n = SCHEDULING.in_flight
+        if plan.session is not None:
+            n = plan.session.at_once if plan.waits else SCHEDULING.in_flight_on_gpu
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self.depth = 1
         # Whether batches may be read before they are to be made. What workers are asked for they make.
         self._reads_ahead = plan.batches_read_ahead > 0 and not producer.is_away
-        self.lots = Lots(plan, producer.is_away)
+        self.merging = Merging(plan, producer.is_away)
         self._ahead = 0  # of the tickets those that nobody wants yet; changed while `_sharing` is held
-        self._lot: list[Ticket] = []  # asked for, but not enough yet to be made together
+        self._to_merge: list[Ticket] = []  # asked for, but not enough yet to be made together
         self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
         self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
         self._left_ns = 0  # when the last batch was given out
@@ -63,7 +57,7 @@ class Executor:
         self._called = CalledSources(plan, statistics)
         # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
-        if plan.turns is not None or policy.on_error != "raise" or None in self._repeating:
+        if plan.iteration_order is not None or policy.on_error != "raise" or None in self._repeating:
             self._repeating = []
         # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
         weakref.finalize(self, Workers.stop, self._workers).atexit = False
@@ -121,9 +115,9 @@ class Executor:
 
     def consumer_is_polling(self) -> bool:
         """To be called when somebody wants a batch: whether the next ones are better made when they are wanted."""
-        soon = time.monotonic_ns() - self._left_ns < _TIGHT_LOOP_NS
+        soon = time.monotonic_ns() - self._left_ns < SCHEDULING.tight_loop_ns
         self._tight_loops = self._tight_loops + 1 if soon else 0
-        return self._tight_loops >= _TIGHT_LOOPS and self._makes_at_once()
+        return self._tight_loops >= SCHEDULING.tight_loops and self._makes_at_once()
 
     def withdraw(self) -> None:
         """Undoes what was asked for ahead, as other data comes."""
@@ -166,12 +160,12 @@ class Executor:
             with in_range("wait for a batch"):
                 if ticket.is_waiting:
                     self._workers.make(ticket)
-                elif self._lot and self._lot[0] is ticket:
-                    self._ask_lot()
+                elif self._to_merge and self._to_merge[0] is ticket:
+                    self._ask_merged()
                 self._workers.wait(ticket)
             waited = time.monotonic_ns() - begin
             self.statistics.waited(waited)
-            self.lots.waited(waited, ticket.batch_size)
+            self.merging.waited(waited, ticket.batch_size)
             self._tickets.popleft()
             self._ahead -= ticket.ahead
             self._seen = ticket.after or self._seen
@@ -201,23 +195,23 @@ class Executor:
         if ticket.is_waiting:
             ticket.is_waiting = False
             self._workers.ask(ticket)
-        elif self._lot and self._lot[0] is ticket:
-            self._ask_lot()
+        elif self._to_merge and self._to_merge[0] is ticket:
+            self._ask_merged()
 
     def _ask(self, ticket: Ticket) -> None:
         """Has a batch made; where small ones are made together, once there are enough of them, or somebody waits."""
-        if self.lots.size == 1:
-            self._ask_lot()
+        if self.merging.size == 1:
+            self._ask_merged()
             self._workers.ask(ticket)
             return
-        self._lot.append(ticket)
-        if len(self._lot) >= self.lots.size:
-            self._ask_lot()
+        self._to_merge.append(ticket)
+        if len(self._to_merge) >= self.merging.size:
+            self._ask_merged()
 
-    def _ask_lot(self) -> None:
-        lot, self._lot = self._lot, []
-        if lot:
-            self._workers.ask(Together(lot) if len(lot) > 1 else lot[0])
+    def _ask_merged(self) -> None:
+        tickets, self._to_merge = self._to_merge, []
+        if tickets:
+            self._workers.ask(MergedTicket(tickets) if len(tickets) > 1 else tickets[0])
 
     def drain(self) -> None:
         """Drops what was asked for. Sources that can go back are where they were before."""
@@ -229,8 +223,8 @@ class Executor:
                 self._ahead = 0
             self._called.forget()
             self._production.ended = False
-            if self.plan.turns is not None:
-                self.plan.turns.clear()
+            if self.plan.iteration_order is not None:
+                self.plan.iteration_order.clear()
             self._seen = None
 
     def keep_state(self) -> None:
@@ -281,13 +275,13 @@ class Executor:
         self._workers.stop()
         if self._sharing.acquire(blocking=False):  # else somebody is just being told that it is closed
             self._tickets.clear()  # and the memory of what was made ahead
-            self._lot.clear()
+            self._to_merge.clear()
             self._sharing.release()
         for node in self.plan.sources:
             self.plan.source_op(node).close()
 
 
-_LIVE = Living[Workers]()
+_LIVE = WeakSet[Workers]()
 
 
 @atexit.register
@@ -297,4 +291,4 @@ def _stop_all() -> None:
     for workers in live:
         workers.ask_to_stop(exiting=True)
     for workers in live:
-        workers.stop(_EXIT_SECONDS)
+        workers.stop(SCHEDULING.stop_at_exit)

@@ -13,17 +13,11 @@ from ...core.errors import DataError, PipelineError, WorkerError, different_size
 from ..context import Context, explain_failure
 from ..plan import Plan
 from .checkpoint import State
+from .constants import SCHEDULING
 from .policy import Policy
 from .producer import Producer
 from .statistics import Statistics
 from .workers import Ticket
-
-_LOADED_AT_ONCE = 4
-# Where one of the last batches took less than this to run, the thread that loads also runs: to wake another one and to
-# take turns with it at Python's lock takes longer than what overlaps is worth. Those of a GPU overlap: so little passes
-# until it is through with one that the next has to be there by then.
-_BRIEF_NS = 3_000_000
-_REMEMBERED = 8
 
 
 class Production:
@@ -38,11 +32,11 @@ class Production:
         self.position = 0
         self.keeps_state = False  # for checkpoints
         self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
-        self._took: tuple[int, ...] = (_BRIEF_NS,)  # what the last batches took, in ns
+        self._took: tuple[int, ...] = (SCHEDULING.brief_ns,)  # what the last batches took, in ns
         # Batches that are loaded at once. Other sources than those that read are asked for one after the other. Workers
         # are asked for as many as there may be.
         reads = all(op.loads_ahead for _, op in self._sources)
-        self.loads_at_once = _LOADED_AT_ONCE + plan.batches_read_ahead if reads else 1
+        self.loads_at_once = SCHEDULING.loaded_at_once + plan.batches_read_ahead if reads else 1
         if producer.is_away:
             self.loads_at_once = sys.maxsize
 
@@ -72,8 +66,8 @@ class Production:
         assert ticket.context is not None
         begin = clocks()
         ticket.context, ticket.picks, _ = self.producer.load(ticket.context, ticket.picks)
-        if self.plan.turns is not None:
-            self.plan.turns.enter(ticket.index)
+        if self.plan.iteration_order is not None:
+            self.plan.iteration_order.enter(ticket.index)
         ticket.is_brief = self.is_brief()
         self.statistics.worked(begin)
 
@@ -85,7 +79,7 @@ class Production:
 
     def is_brief(self) -> bool:
         """Whether batches take little time, but for what the GPU does."""
-        return not self.producer.is_away and min(self._took) < _BRIEF_NS
+        return not self.producer.is_away and min(self._took) < SCHEDULING.brief_ns
 
     def state(self, iteration: int) -> State:
         states = [self.plan.source_op(n).saved() for n in self.plan.sources]
@@ -136,14 +130,14 @@ class Production:
         try:
             if context.values or not self.plan.sources:
                 ticket.started = self.producer.start(context)
-                self._took = (*self._took[1 - _REMEMBERED :], time.monotonic_ns() - now)
+                self._took = (*self._took[1 - SCHEDULING.batches_remembered :], time.monotonic_ns() - now)
                 if context.gpu is not None and isinstance(ticket.started, list):
                     ticket.waits = True
                     return
             self._complete(ticket, context)
         finally:
-            if self.plan.turns is not None:
-                self.plan.turns.leave(ticket.index)
+            if self.plan.iteration_order is not None:
+                self.plan.iteration_order.leave(ticket.index)
             self.statistics.worked(begin)
 
     def settle(self, ticket: Ticket) -> None:

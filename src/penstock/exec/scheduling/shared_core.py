@@ -12,12 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-_LEAST_CORES = 4  # that the process may use: with fewer there is none to spare
-# So many batches run wherever the system puts the threads, which knows what else is at work; then they stay for a while
-# on the core where the thread that has called is by then.
-_FREE_BATCHES = 32
-_STAY_SECONDS = 1.0
-_FREQUENT_SECONDS = 0.32  # in which the batches have to come: there is nothing to gain otherwise
+from .constants import SCHEDULING
 
 
 class SharedCore:
@@ -36,15 +31,15 @@ class SharedCore:
             return
         now = time.monotonic()
         if self._masks:
-            if now - self._since > _STAY_SECONDS:
+            if now - self._since > SCHEDULING.shared_core_stay:
                 self.leave()
             return
         if not self._batches:
             self._since = now
         self._batches += 1
-        if self._batches >= _FREE_BATCHES:
+        if self._batches >= SCHEDULING.shared_core_free_batches:
             self._batches = 0
-            if now - self._since < _FREQUENT_SECONDS:
+            if now - self._since < SCHEDULING.shared_core_frequent:
                 self._gather(threads)
                 self._since = now
 
@@ -54,7 +49,7 @@ class SharedCore:
             here = ctypes.PyDLL(None).sched_getcpu()
             for number in numbers:
                 mask = os.sched_getaffinity(number)
-                if len(mask) >= _LEAST_CORES and here in mask:
+                if len(mask) >= SCHEDULING.shared_core_least and here in mask:
                     os.sched_setaffinity(number, {here})
                     self._masks[number] = mask
         except (OSError, AttributeError):  # not allowed, or not known here

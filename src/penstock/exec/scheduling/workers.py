@@ -22,13 +22,12 @@ from ...core.errors import InternalError, PipelineError
 from ...core.picks import Picks
 from ..context import Context
 from .checkpoint import State
+from .constants import SCHEDULING
 from .shared_core import SharedCore
 
 if TYPE_CHECKING:
     from .production import Production
 
-# How long a pipeline that is closed or collected waits for a thread that is in a user's callback.
-_STOP_SECONDS = 5.0
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -246,7 +245,7 @@ class Workers:
                 self._to_run.put(None)
             self._to_settle.put(None)
 
-    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+    def stop(self, seconds: float = SCHEDULING.stop) -> None:
         """Asks to stop and waits for the threads, but not for ever: one may be in a callback that does not return."""
         self.ask_to_stop()
         if self._pid != os.getpid():

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...core.kernels import Pool
-from ...core.living import Living
+from ...core.weak_set import WeakSet
 from ...pipeline.settings import available_cpus
 from . import _stream
 from ._calls import forget_plans
@@ -31,7 +31,7 @@ _local = threading.local()
 _pools: dict[int, Pool] = {}
 _sessions: dict[int, Any] = {}
 _lock = threading.Lock()
-_contexts: Living[EvalContext] = Living()
+_contexts: WeakSet[EvalContext] = WeakSet()
 _num_threads: int | None = None
 
 
@@ -153,7 +153,7 @@ class EvalContext:
         self._patience = Patience()
         _contexts.add(self)
         self._waiting: deque[Invocation] = deque()  # called eagerly
-        self._deferred = Living[Invocation]()
+        self._deferred = WeakSet[Invocation]()
 
     # Public -------------------------------------------------------------------------------------------------------
 

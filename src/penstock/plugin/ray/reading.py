@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ...pipeline import Pipeline, elsewhere
+from ...pipeline import Pipeline, portable
 from .sharing import OPENED, column_of, defined, imported, names_of, pickled, warn
 
 _AT_ONCE = 2  # while one batch keeps the native threads busy the next is planned, and Ray stores the one before
@@ -74,17 +74,17 @@ def read_penstock(
         raise ValueError(f"read_penstock: epoch takes a number from 0; got {epoch!r}")
     pipe = defined("read_penstock", pipeline, arguments)
     try:
-        recipe = elsewhere.recipe(pipe, num_threads, "read_penstock")
+        portable_pipeline = portable.portable(pipe, num_threads, "read_penstock")
         if pipe._settings.policy.max_errors is not None:
             raise ValueError(
                 "read_penstock: max_errors counts the bad samples of one process, and read tasks are many: leave it "
                 'out, and filter or count by on_error="skip"'
             )
         names = names_of("read_penstock", output_names, pipe.num_outputs)
-        orders = elsewhere.orders(pipe, _sizes(pipe, reader_name, epoch))
+        orders = portable.orders(pipe, _sizes(pipe, reader_name, epoch))
     finally:
         pipe.close()
-    payload = pickled("read_penstock", recipe)
+    payload = pickled("read_penstock", portable_pipeline)
     remote: dict[str, Any] = {"num_cpus": num_threads, **(ray_remote_args or {})}
     tasks = override_num_blocks or _number_of_tasks(len(orders))
     source = _source_class(data)(payload, orders, names)
@@ -166,7 +166,7 @@ def _blocks(payload: Any, orders: list[Any], names: list[str]) -> Generator[Any,
     to_block = imported("ray.data.block").BlockAccessor.batch_to_block
     todo, making = collections.deque(orders), collections.deque[Any]()
     with (
-        OPENED.lent(imported("ray").get(payload), _open_recipe) as opened,
+        OPENED.lent(imported("ray").get(payload), _open_pipeline) as opened,
         ThreadPoolExecutor(_AT_ONCE, "penstock-batch") as threads,
     ):
         while todo or making:
@@ -178,5 +178,5 @@ def _blocks(payload: Any, orders: list[Any], names: list[str]) -> Generator[Any,
                 yield to_block({name: column_of([o]) for name, o in zip(names, outputs)})
 
 
-def _open_recipe(payload: bytes) -> Any:
+def _open_pipeline(payload: bytes) -> Any:
     return imported("ray.cloudpickle").loads(payload).open()

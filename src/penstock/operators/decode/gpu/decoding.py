@@ -16,6 +16,7 @@ from ....core import kernels
 from ....core.batch import Batch
 from ....core.clocks import clocks
 from ....core.dtypes import to_numpy
+from ....core.idle_pool import IdlePool
 from ....core.op import Operator
 from ....gpu.batch import DeviceBatch
 from ....gpu.copies import copy_samples
@@ -48,7 +49,7 @@ class Decoding(GpuStage):
     def __init__(self, call: StageCall):
         super().__init__(call)
         self._planner = Planner(call)
-        self._scans: dict[int, list[Scans]] = {}  # those that are idle, by the number of pictures
+        self._scans: IdlePool[int, Scans] = IdlePool(_KEPT_EACH, _KEPT_SIZES)  # by the number of pictures
         values = call.op.values
         self._format: int | None = None  # what the JPEG engine makes; None: it is left out
         if uses_hardware(call.op) and to_numpy(values["dtype"]) == np.uint8:
@@ -104,11 +105,7 @@ class Decoding(GpuStage):
         self, gpu: GpuPass, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch, engines: Engines
     ) -> np.ndarray | None:
         """Which pictures (n,) the GPU did not take (None: it took all)."""
-        idle = self._scans.get(pictures.n)
-        try:
-            scans = idle.pop()  # type: ignore[union-attr]
-        except (AttributeError, IndexError):
-            scans = Scans(pictures.n)
+        scans = self._scans.take(pictures.n) or Scans(pictures.n)
         memory = Memory.of(gpu.session, self.call.number)
         undone, deferred = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
         if deferred is not None:
@@ -117,10 +114,7 @@ class Decoding(GpuStage):
             if undone is not None:
                 nbytes, taken = int(files.spec.volumes()[~undone].sum()), taken - int(undone.sum())
             engines.measured[KERNELS].append((deferred.begin, deferred.end, nbytes, taken))
-        if idle is None and len(self._scans) < _KEPT_SIZES:
-            idle = self._scans.setdefault(pictures.n, [])
-        if idle is not None and len(idle) < _KEPT_EACH:
-            idle.append(scans)
+        self._scans.give(pictures.n, scans)
         return undone
 
 
@@ -298,7 +292,6 @@ class Engines:
                         seconds = min(seconds, between)
                     self.sharing.measured(engine, nbytes, seconds, n, between if engine == KERNELS else 0.0)
                     self._ends[engine] = end
-                    self.session.timers.append(begin)
             self._enough = _AT_ONCE if self.sharing.knows_both else 1
         finally:
             self._collecting.release()

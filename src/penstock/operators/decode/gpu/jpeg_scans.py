@@ -83,7 +83,7 @@ class Scans:
         batch[_SIZE], batch[_HOST], batch[_DEVICE] = size, host.address, block.address
         batch[_SCRATCH], batch[_ROOM] = block.address + size + _ALIGNED & -_ALIGNED, self._room
         self._files.rows, self._pixels.rows = files, out.rows_address
-        begin, end = gpu.session.spare_timer(), gpu.session.spare_timer()
+        begin, end = gpu.session.new_timer(), gpu.session.new_timer()
         where = self._at_batch, out.rows_address, stream.handle, begin.handle, end.handle
         statuses = host.address + self._starts["statuses"]
         before = stream.work  # others, too, may ask the stream for something from now on

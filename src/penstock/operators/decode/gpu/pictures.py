@@ -43,9 +43,6 @@ class Pictures:
         self._at_totals = ctypes.addressof(self._totals)
         self._spec: Spec | None = None
 
-    def fits(self, ctx: BatchContext) -> bool:
-        return True
-
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
         """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
         pixels of this kind at all."""

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from penstock.core.alike import rows_of
+from penstock.core.array_rows import rows_of
 
 RNG = np.random.default_rng(1)
 DTYPES = "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 ?".split()

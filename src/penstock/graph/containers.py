@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a function can keep values besides its variables: items of lists and dictionaries, attributes, global
-variables, variables of enclosing functions. `Reach` finds those that it can reach."""
+variables, variables of enclosing functions. `Reachable` finds those that it can reach."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAVES = frozenset({DataNode, bool, int, float, complex, str, bytes, type(None)
 _GLOBAL_NAMES: dict[types.CodeType, frozenset[str]] = {}
 
 
-class Place:
+class Container:
     """Something that holds values by keys. `words` are the user's for it, such as `self.table`."""
 
     def __init__(self, owner: Any, words: str):
@@ -68,7 +68,7 @@ class Place:
             self.set(key, self.before.get(key, MISSING))
 
 
-class Dictionary(Place):
+class Dictionary(Container):
     def __init__(self, owner: dict, words: str):
         self._base: Any = OrderedDict if isinstance(owner, OrderedDict) else dict  # no methods of the user's
         super().__init__(owner, words)
@@ -98,7 +98,7 @@ class Dictionary(Place):
         return "[]" in stores
 
 
-class Sequence(Place):
+class Sequence(Container):
     """A list or deque. Its items belong together: what moves one moves those behind it."""
 
     def copy(self) -> list[Any]:
@@ -131,7 +131,7 @@ class Sequence(Place):
         return "[]" in stores
 
 
-class _Attributes(Place):
+class _Attributes(Container):
     """Those of an object, in its `__dict__` and its slots."""
 
     def __init__(self, owner: Any, words: str):
@@ -161,7 +161,7 @@ class _Attributes(Place):
 
 class _ClassAttributes(_Attributes):
     def __init__(self, owner: type, words: str):
-        Place.__init__(self, owner, words)
+        Container.__init__(self, owner, words)
 
     def read(self) -> dict[Any, Any]:
         return {k: v for k, v in vars(self.owner).items() if not (k.startswith("__") and k.endswith("__"))}
@@ -173,7 +173,7 @@ class _ClassAttributes(_Attributes):
             type.__delattr__(self.owner, key)
 
 
-class _Cell(Place):
+class _Cell(Container):
     """A variable that functions share."""
 
     def read(self) -> dict[Any, Any]:
@@ -189,7 +189,7 @@ class _Cell(Place):
             del self.owner.cell_contents
 
 
-class _Global(Place):
+class _Global(Container):
     """A variable of a module."""
 
     def __init__(self, owner: dict[str, Any], name: str, words: str):
@@ -209,8 +209,8 @@ class _Global(Place):
         return key in stores or f".{key}" in stores
 
 
-class Whole(Place):
-    """A set or NumPy array, which holds values without places for data."""
+class WholeValue(Container):
+    """A set or NumPy array, which holds values without containers for data."""
 
     def has_changed(self) -> bool:
         before = self.before[None]
@@ -270,15 +270,15 @@ def _global_names(code: types.CodeType) -> frozenset[str]:
     return _GLOBAL_NAMES[code]
 
 
-class Reach:
-    """Walks from the variables of a function to all places that can hold data, nearest first."""
+class Reachable:
+    """Walks from the variables of a function to all containers that can hold data, nearest first."""
 
     def __init__(self, frame: types.FrameType, stores: Collection[str]):
         self._seen: set[Any] = set()
         self._waiting: deque[tuple[Any, str]] = deque()
         self.kept: list[Any] = []  # so that ids stay those of one object each
         self._stores = stores
-        self.places: list[Place] = []
+        self.containers: list[Container] = []
         for name, value in frame.f_locals.items():
             if not name.startswith(NAME):
                 self._waiting.append((value, name))
@@ -296,7 +296,7 @@ class Reach:
             return
         for name in names:
             if (name in module or name in self._stores) and self._is_new((id(module), name)):
-                self.places.append(_Global(module, name, name))
+                self.containers.append(_Global(module, name, name))
                 if name in module:
                     self._waiting.append((module[name], name))
 
@@ -306,9 +306,9 @@ class Reach:
             return
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             if not name.startswith(NAME) and self._is_new(id(cell)):
-                place = _Cell(cell, name)
-                self.places.append(place)
-                self._waiting += [(v, name) for v in place.before.values()]
+                container = _Cell(cell, name)
+                self.containers.append(container)
+                self._waiting += [(v, name) for v in container.before.values()]
         self._globals(function.__globals__, _global_names(code))
 
     def _visit(self, value: Any, words: str) -> None:
@@ -316,17 +316,17 @@ class Reach:
         if kind in _LEAVES or isinstance(value, DataNode) or not self._is_new(id(value)):
             return
         self.kept.append(value)
-        place: Place | None = None
+        container: Container | None = None
         if issubclass(kind, dict):
-            place = Dictionary(value, words)
+            container = Dictionary(value, words)
         elif issubclass(kind, (list, deque)):
-            place = Sequence(value, words)
+            container = Sequence(value, words)
         elif issubclass(kind, tuple):
             if len(value) <= LARGE:
                 self._waiting += [(v, f"{words}[{i}]") for i, v in enumerate(value)]
         elif kind in (set, np.ndarray):
             if (value.size if kind is np.ndarray else len(value)) <= LARGE and words.isidentifier():
-                self.places.append(Whole(value, words))
+                self.containers.append(WholeValue(value, words))
         elif kind is types.FunctionType:
             self._function(value)
         elif kind is types.MethodType:
@@ -336,23 +336,23 @@ class Reach:
                 self._module(value, words)
         elif issubclass(kind, type):
             if not is_library(value.__module__) and not is_standard_module(value.__module__):
-                place = _ClassAttributes(value, words)
+                container = _ClassAttributes(value, words)
         elif (
             kind is types.SimpleNamespace
             or (kind.__module__, kind.__name__) == ("argparse", "Namespace")
             or not (is_library(kind.__module__) or is_standard_module(kind.__module__))
         ):
-            place = _Attributes(value, words)
+            container = _Attributes(value, words)
             self._waiting.append((kind, kind.__name__))
-        if place is not None:
-            self.places.append(place)
-            if len(place.copied) <= LARGE:
-                self._waiting += [(v, place.call(k)) for k, v in place.before.items() if type(v) not in _LEAVES]
+        if container is not None:
+            self.containers.append(container)
+            if len(container.copied) <= LARGE:
+                self._waiting += [(v, container.call(k)) for k, v in container.before.items() if type(v) not in _LEAVES]
             if issubclass(kind, (dict, list)) and kind not in (dict, list) and _dict_of(value):
-                self.places.append(_Attributes(value, words))
+                self.containers.append(_Attributes(value, words))
 
     def _module(self, module: types.ModuleType, words: str) -> None:
         """Those variables of another module that the branches assign."""
         for name in (s[1:] for s in self._stores if s.startswith(".")):
             if self._is_new((id(vars(module)), name)):
-                self.places.append(_Global(vars(module), name, f"{words}.{name}"))
+                self.containers.append(_Global(vars(module), name, f"{words}.{name}"))

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Living(Generic[T]):
+class WeakSet(Generic[T]):
     """As a `weakref.WeakSet`, but any threads may add and go over it at once. While a WeakSet is gone over, another
     thread of a Python without the GIL may take something out of it, which is a RuntimeError."""
 

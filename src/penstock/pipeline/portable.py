@@ -16,7 +16,7 @@ from ..core.memory import Buffer
 from ..exec.scheduling.policy import Policy
 from ..tensors import TensorListCPU
 from . import serialization
-from .away import Sent
+from .distributed import SerializedPipeline
 from .pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
 
 
-class Recipe(NamedTuple):
+class PortablePipeline(NamedTuple):
     """What makes batches in another process. Picklable if the functions that the pipeline calls are."""
 
-    sent: Sent
+    sent: SerializedPipeline
     on_error: str
     described: dict[str, Any]
     version: str
 
-    def open(self) -> Making:
+    def open(self) -> OpenedPipeline:
         """In the other process: opens the sources. WorkerError if batches would not be the same there."""
         here = sys.modules["penstock"].__version__
         if here != self.version:
@@ -51,10 +51,10 @@ class Recipe(NamedTuple):
                 "this process finds other data than the one that defined the pipeline, so batches would be others: "
                 f"{', '.join(differs)} differ. Paths have to lead to the same files in both"
             )
-        return Making(maker, self.on_error)
+        return OpenedPipeline(maker, self.on_error)
 
 
-def recipe(pipe: Pipeline, num_threads: int, user: str) -> Recipe:
+def portable(pipe: Pipeline, num_threads: int, user: str) -> PortablePipeline:
     """For a pipeline without a GPU, with as many native threads. ValueError, which names the `user` of it, for one
     whose batches can be made by its own process only."""
     from ..cluster.making import described
@@ -76,8 +76,8 @@ def recipe(pipe: Pipeline, num_threads: int, user: str) -> Recipe:
     content = serialization.content_of(pipe, functions)
     content["arguments"] |= {"num_threads": num_threads, "device_id": None}
     settings = pipe._settings
-    sent = Sent(content, functions, [n.sites for n in pipe.definition.nodes], settings.storage, None, 0)
-    return Recipe(sent, settings.policy.on_error, described(plan), sys.modules["penstock"].__version__)
+    sent = SerializedPipeline(content, functions, [n.sites for n in pipe.definition.nodes], settings.storage, None, 0)
+    return PortablePipeline(sent, settings.policy.on_error, described(plan), sys.modules["penstock"].__version__)
 
 
 def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
@@ -106,7 +106,7 @@ def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
     return made
 
 
-class Making:
+class OpenedPipeline:
     """Makes batches of orders. `make` may be called by several threads."""
 
     def __init__(self, maker: Maker, on_error: str):
@@ -123,7 +123,7 @@ class Making:
         from ..cluster.order import raised
         from ..cluster.packing import unpack, with_names
 
-        memory = _Memory()
+        memory = _ProcessMemory()
         answer: Answer = self._maker.finish(begun, memory)
         policy = Policy(self._on_error)
         for bad, iteration in answer.bad:
@@ -138,7 +138,7 @@ class Making:
         return [TensorListCPU.of(b) for b in batches], answer.rows, policy.errors
 
 
-class _Memory:
+class _ProcessMemory:
     """Memory for the outputs of one batch, of this process."""
 
     def __init__(self) -> None:

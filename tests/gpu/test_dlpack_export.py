@@ -17,7 +17,7 @@ from test_reuse import LONG, SOON, happens, held
 from penstock import fn, pipeline_def
 from penstock.core import kernels
 from penstock.core.batch import Spec
-from penstock.gpu import dlpack, let_go, memory
+from penstock.gpu import dlpack, dlpack_export, memory
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device, OutOfDeviceMemory
 from penstock.gpu.driver_calls import NATIVE
@@ -54,10 +54,10 @@ class Tensor:
 
 @pytest.fixture
 def device():
-    let_go.collect()
+    dlpack_export.collect()
     device = Device.get(0)
     yield device
-    let_go.collect()
+    dlpack_export.collect()
 
 
 def batch(device, stream, budget=None):
@@ -82,7 +82,7 @@ def test_memory_waits_for_the_library_that_let_go(device, threaded, monkeypatch)
     x = batch(device, maker)
     maker.fill(x.owners[0].address, 7, N)
     maker.synchronize()
-    tensor = Tensor(let_go.capsule(x, 1, library.handle))
+    tensor = Tensor(dlpack_export.capsule(x, 1, library.handle))
     del x
     with held(library):
         library.download(seen.ctypes.data, tensor.address, N)
@@ -103,7 +103,7 @@ def test_what_is_asked_for_later_is_not_waited_for(device, monkeypatch):
     maker, library, next_one = streams(device, 3)
     x = batch(device, maker)
     maker.synchronize()
-    tensor = Tensor(let_go.capsule(x, 1, library.handle))
+    tensor = Tensor(dlpack_export.capsule(x, 1, library.handle))
     del x
     tensor.let_go()
     library.synchronize()
@@ -120,7 +120,7 @@ def test_the_user_of_a_default_stream_is_waited_for_too(device, monkeypatch):
     maker, next_one = streams(device, 2)
     x = batch(device, maker)
     maker.synchronize()
-    tensor = Tensor(let_go.capsule(x, 1, LEGACY_STREAM))
+    tensor = Tensor(dlpack_export.capsule(x, 1, LEGACY_STREAM))
     del x
     monkeypatch.delattr(memory.Block, "used_on")  # what follows if it could not be recorded at once
 
@@ -142,7 +142,7 @@ def test_each_of_two_libraries_is_waited_for(device, monkeypatch):
     maker, one, other, next_one = streams(device, 4)
     x = batch(device, maker)
     maker.synchronize()
-    tensors = [Tensor(let_go.capsule(x, 1, s.handle)) for s in (one, other, one)]
+    tensors = [Tensor(dlpack_export.capsule(x, 1, s.handle)) for s in (one, other, one)]
     address = tensors[0].address
     del x
     with held(one):
@@ -161,16 +161,16 @@ def test_no_list_of_users_grows_for_ever(device):
     x = batch(device, maker)
     with held(library):
         for _ in range(3 * memory._MOST_USES):
-            Tensor(let_go.capsule(x, 1, library.handle)).let_go()
-            let_go.collect()
+            Tensor(dlpack_export.capsule(x, 1, library.handle)).let_go()
+            dlpack_export.collect()
         assert len(x.owners[0]._uses) == 3 * memory._MOST_USES  # none is over
     library.synchronize()
     for _ in range(3):
-        Tensor(let_go.capsule(x, 1, library.handle)).let_go()
+        Tensor(dlpack_export.capsule(x, 1, library.handle)).let_go()
     library.synchronize()
     with held(library):
-        Tensor(let_go.capsule(x, 1, library.handle)).let_go()
-        let_go.collect()
+        Tensor(dlpack_export.capsule(x, 1, library.handle)).let_go()
+        dlpack_export.collect()
     assert len(x.owners[0]._uses) == 1
 
 
@@ -178,7 +178,7 @@ def test_letting_go_runs_no_python(device):
     """And so waits for no lock: the owner is there until somebody collects it."""
     (maker,) = streams(device, 1)
     x = batch(device, maker)
-    tensor = Tensor(let_go.capsule(x, 1, LEGACY_STREAM))
+    tensor = Tensor(dlpack_export.capsule(x, 1, LEGACY_STREAM))
     del x
     calls = []
     threading.setprofile(lambda *a: calls.append(a))
@@ -186,30 +186,30 @@ def test_letting_go_runs_no_python(device):
         tensor.let_go()
     finally:
         threading.setprofile(None)
-    assert len(let_go._held) == 1
-    let_go.collect()
-    assert not let_go._held and not calls
+    assert len(dlpack_export._exported) == 1
+    dlpack_export.collect()
+    assert not dlpack_export._exported and not calls
 
 
 def test_a_capsule_that_nobody_took(device):
     (maker,) = streams(device, 1)
     x = batch(device, maker)
     budget_free = pool(device).idle()
-    capsule = let_go.capsule(x, 1, LEGACY_STREAM)
+    capsule = dlpack_export.capsule(x, 1, LEGACY_STREAM)
     del x
     assert pool(device).idle() == budget_free
     del capsule
-    assert pool(device).idle() >= budget_free + N and not let_go._held
+    assert pool(device).idle() >= budget_free + N and not dlpack_export._exported
 
 
 def test_a_capsule_that_was_taken_keeps_its_tensor(device):
     (maker,) = streams(device, 1)
     x = batch(device, maker)
-    capsule = let_go.capsule(x, 1, LEGACY_STREAM)
+    capsule = dlpack_export.capsule(x, 1, LEGACY_STREAM)
     tensor = Tensor(capsule)
     del capsule, x
-    let_go.collect()
-    assert len(let_go._held) == 1
+    dlpack_export.collect()
+    assert len(dlpack_export._exported) == 1
     tensor.let_go()
 
 
@@ -218,7 +218,7 @@ def test_a_limit_of_memory_counts_what_is_held_only(device):
     (stream,) = streams(device, 1)
     budget = Budget(2 * N)
     for _ in range(5):
-        tensors = [Tensor(let_go.capsule(batch(device, stream, budget), 1, stream.handle)) for _ in range(2)]
+        tensors = [Tensor(dlpack_export.capsule(batch(device, stream, budget), 1, stream.handle)) for _ in range(2)]
         with device, pytest.raises(OutOfDeviceMemory, match="device_memory_limit"):
             pool(device).take(N, stream, budget)
         for tensor in tensors:
@@ -229,9 +229,9 @@ def test_a_limit_of_memory_counts_what_is_held_only(device):
 @pytest.mark.parametrize("ways", ["take", "take_all", "idle", "trim", "trim_idle"])
 def test_whoever_looks_for_memory_collects(device, ways):
     (stream,) = streams(device, 1)
-    Tensor(let_go.capsule(batch(device, stream), 1, stream.handle)).let_go()
+    Tensor(dlpack_export.capsule(batch(device, stream), 1, stream.handle)).let_go()
     stream.synchronize()
-    assert len(let_go._held) == 1
+    assert len(dlpack_export._exported) == 1
     with device:
         memories = pool(device)
         {
@@ -241,21 +241,24 @@ def test_whoever_looks_for_memory_collects(device, ways):
             "trim": memories.trim,
             "trim_idle": memories.trim_idle,
         }[ways]()
-    assert not let_go._held
+    assert not dlpack_export._exported
 
 
 def test_more_than_are_collected_at_a_time(device):
     """From several threads at once."""
     (stream,) = streams(device, 1)
-    tensors = [Tensor(let_go.capsule(batch(device, stream), 1, stream.handle)) for _ in range(5 * let_go._MOST + 3)]
+    tensors = [
+        Tensor(dlpack_export.capsule(batch(device, stream), 1, stream.handle))
+        for _ in range(5 * dlpack_export._MOST + 3)
+    ]
     mine = [tensors[i::4] for i in range(4)]
     threads = [threading.Thread(target=lambda part=part: [t.let_go() for t in part]) for part in mine]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        let_go.collect()
-    let_go.collect()
-    assert not let_go._held
+        dlpack_export.collect()
+    dlpack_export.collect()
+    assert not dlpack_export._exported
 
 
 def numbers():
@@ -274,15 +277,15 @@ def test_when_the_pipeline_has_gone(device):
     values = np.ctypeslib.as_array((ctypes.c_float * 200).from_address(tensor.address))  # emulated memory
     assert (values == 1).all()
     tensor.let_go(threaded=True)
-    assert len(let_go._held) == 1
-    let_go.collect()
-    assert not let_go._held
+    assert len(dlpack_export._exported) == 1
+    dlpack_export.collect()
+    assert not dlpack_export._exported
 
 
 def test_an_event_that_could_not_be_recorded(device, monkeypatch):
     """The block's pool tries once more, and whoever asks for memory goes on."""
     (stream,) = streams(device, 1)
-    tensor = Tensor(let_go.capsule(batch(device, stream), 1, LEGACY_STREAM))
+    tensor = Tensor(dlpack_export.capsule(batch(device, stream), 1, LEGACY_STREAM))
     record = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda event, stream: 1)
     lib = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     real = [ctypes.cast(getattr(lib, name), ctypes.c_void_p).value for name in NATIVE]
@@ -293,25 +296,25 @@ def test_an_event_that_could_not_be_recorded(device, monkeypatch):
         tensor.let_go()
     finally:
         kernels.library().driver_functions((ctypes.c_void_p * len(real))(*real))
-    x = let_go._held[next(iter(let_go._held))][0]
-    let_go.collect()
-    assert not let_go._held and LEGACY_STREAM in [s.handle for s in x.owners[0]._streams]
+    x = dlpack_export._exported[next(iter(dlpack_export._exported))][0]
+    dlpack_export.collect()
+    assert not dlpack_export._exported and LEGACY_STREAM in [s.handle for s in x.owners[0]._streams]
 
 
 _IN_A_CHILD = """
 import ctypes, os, sys
 sys.path.insert(0, {folder!r})
-from test_letting_go import Tensor, kernels, numbers, let_go
+from test_dlpack_export import Tensor, kernels, numbers, dlpack_export
 pipe = numbers()
 tensor, other = (Tensor(pipe.run()[0].__dlpack__(stream=1)) for _ in range(2))
 out = pipe.run()[0]
 Tensor(pipe.run()[0].__dlpack__(stream=1)).let_go()
-let_go.collect()  # there are events to spare
+dlpack_export.collect()  # there are events to spare
 child = os.fork()
 if not child:
     tensor.let_go()
     found = (ctypes.c_int64 * 4)()
-    if kernels.library().take_back(found, 2) != 1 or found[1] != -1:
+    if kernels.library().take_released(found, 2) != 1 or found[1] != -1:
         os._exit(2)  # it was recorded
     try:
         out.__dlpack__(stream=1)
@@ -321,8 +324,8 @@ if not child:
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 tensor.let_go()
 other.let_go()
-let_go.collect()
-print(status, len(let_go._held))
+dlpack_export.collect()
+print(status, len(dlpack_export._exported))
 """
 
 _AT_THE_END = """
@@ -332,11 +335,11 @@ def end():
     print("let go")
     tensor.let_go()
     tensor.let_go()  # nothing is known of it any more
-    print("done", let_go.anything().value)
+    print("done", dlpack_export.released_list().value)
 
 atexit.register(end)  # behind those that are registered later
 sys.path.insert(0, {folder!r})
-from test_letting_go import Tensor, numbers, let_go
+from test_dlpack_export import Tensor, numbers, dlpack_export
 tensor = Tensor(numbers().run()[0].__dlpack__(stream=1))
 """
 
@@ -363,16 +366,16 @@ def test_a_batch_that_is_not_there_yet_is_waited_for(device):
     with held(maker):
         one, other = batch(device, maker), batch(device, maker)
         other.ready = one.ready
-        order, let_go.order = let_go.order, lambda *a: waits.append(a) or order(*a)
+        order, dlpack_export.wait_until_ready = dlpack_export.wait_until_ready, lambda *a: waits.append(a) or order(*a)
         try:
             made = TensorListGPU._capsules([one, other], lambda number: library.handle)
         finally:
-            let_go.order = order
+            dlpack_export.wait_until_ready = order
         with device:
             event = library.record()
         assert not happens(event, SOON)
     assert happens(event) and len(waits) == 1 and all(made)
     begin = time.monotonic()
     del made, one, other
-    let_go.collect()
+    dlpack_export.collect()
     assert time.monotonic() - begin < LONG

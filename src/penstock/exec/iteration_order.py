@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Turns:
-    """`enter` and `leave` bracket the run of an iteration; at `of` a node it waits for all iterations before it."""
+class IterationOrder:
+    """`enter` and `leave` bracket the run of an iteration; `in_turn` of a node waits for those before it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -35,7 +35,7 @@ class Turns:
             self._changed.notify_all()
 
     @contextmanager
-    def of(self, node: int, iteration: int) -> Iterator[None]:
+    def in_turn(self, node: int, iteration: int) -> Iterator[None]:
         with self._changed:
             passed = self._passed.setdefault(node, set())
             self._changed.wait_for(lambda: all(i >= iteration or i in passed for i in self._running))

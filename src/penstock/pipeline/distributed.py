@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 _CANNOT = "{} can't be sent to workers: {}. Define it in a module that workers can import, or leave out workers"
-_MEASURED = 8  # samples, to see how much travels where
+_TRIAL_SAMPLES = 8  # samples, to see how much travels where
 
 
-class Sent(NamedTuple):
+class SerializedPipeline(NamedTuple):
     """A pipeline on its way to a worker."""
 
     content: dict[str, Any]
@@ -45,7 +45,7 @@ class Sent(NamedTuple):
     checkpoint: list[str] | None
     worker: int
 
-    def of(self, worker: int) -> bytes:
+    def for_worker(self, worker: int) -> bytes:
         """For that worker, whose threads have names of their own."""
         return pickle.dumps(self._replace(worker=worker), 5)
 
@@ -65,23 +65,23 @@ class Sent(NamedTuple):
         return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * (threads + 1))
 
 
-def sends(settings: Settings) -> bool:
+def sends_over_network(settings: Settings) -> bool:
     """Whether batches are sent from machine to machine, so that it pays to send less."""
     return bool(settings.cluster)
 
 
-def arranged(definition: Definition, settings: Settings) -> list[Node]:
+def arrange_nodes(definition: Definition, settings: Settings) -> list[Node]:
     """The nodes of a definition, so that it can be cut where little is sent."""
-    if sends(settings):
+    if sends_over_network(settings):
         windows_first(definition)
     return definition.nodes
 
 
-def check(plan: Plan, made: Cut, workers: Any) -> None:
+def check_supported(plan: Plan, made: Cut, workers: Any) -> None:
     """Raises ValueError for a pipeline of which workers can't make the batches, and says what to change."""
     for node in plan.nodes:
         why = ""
-        if node in plan.sources and node.number not in made.away:
+        if node in plan.sources and node.number not in made.on_workers:
             why = "an argument that says what it reads comes from the GPU, which workers have none of"
         elif node.op.in_order:
             why = "it runs for one batch after the other, in order, in one process"
@@ -95,7 +95,7 @@ def check(plan: Plan, made: Cut, workers: Any) -> None:
         raise ArgumentValueError(f"workers={workers!r} have nothing to make: all of this pipeline is on the GPU")
 
 
-def starter(
+def producer_starter(
     plan: Plan, definition: Definition, sinks: list[Any], settings: Settings
 ) -> Callable[[Plan, Statistics], CrewProducer] | None:
     """What starts the workers of a pipeline once its sources are open, if it has any."""
@@ -103,7 +103,7 @@ def starter(
         return None
     outputs = [definition.nodes[number].outputs[index] for number, index in plan.outputs]
     made = cut(plan.nodes, outputs + sinks)
-    check(plan, made, settings.cluster or settings.workers)
+    check_supported(plan, made, settings.cluster or settings.workers)
     return partial(_start, definition, outputs, sinks, made, settings)
 
 
@@ -121,21 +121,23 @@ def _start(
     from ..cluster.producer import CrewProducer
     from ..cluster.scaling import Scaling
 
-    if sends(settings):
-        made = with_less_sent(plan.nodes, outputs + sinks, made, _nbytes(plan, definition, made, settings))
-    here = {n.number for n in plan.nodes} - made.away
-    far_sinks, near_sinks = ([s for s in sinks if (s.source.number in here) == is_here] for is_here in (False, True))
-    away = Plan(definition.nodes, made.sent, far_sinks, plan.seed, here)
-    rest = Plan(definition.nodes, outputs, near_sinks, plan.seed, made.away)
+    if sends_over_network(settings):
+        made = with_less_sent(plan.nodes, outputs + sinks, made, _sample_sizes(plan, definition, made, settings))
+    here = {n.number for n in plan.nodes} - made.on_workers
+    worker_sinks, local_sinks = (
+        [s for s in sinks if (s.source.number in here) == is_here] for is_here in (False, True)
+    )
+    worker_plan = Plan(definition.nodes, made.sent, worker_sinks, plan.seed, here)
+    local_plan = Plan(definition.nodes, outputs, local_sinks, plan.seed, made.on_workers)
     functions: dict[str, Any] = {}
-    content = serialization.content_of_plan(away, definition, far_sinks, settings, functions)
+    content = serialization.content_of_plan(worker_plan, definition, worker_sinks, settings, functions)
     for number in here:  # what is preserved here is no business of workers
         content["nodes"][number]["arguments"].pop("preserve", None)
     for name, function in functions.items():
         if getattr(function, "__module__", "") == "__main__" or "<" in name:
             why = "only functions that a module defines can be imported there"
-            raise ArgumentTypeError(_told(definition, function, _CANNOT.format(name, why)))
-    sent = Sent(
+            raise ArgumentTypeError(_with_line(definition, function, _CANNOT.format(name, why)))
+    sent = SerializedPipeline(
         *(content, functions, [n.sites for n in definition.nodes], settings.storage),
         *(None if settings.checkpoint is None else settings.checkpoint.texts(), 0),
     )
@@ -145,20 +147,20 @@ def _start(
     except Exception as e:
         what = ", ".join(functions) or "the pipeline"
         raise ArgumentTypeError(_CANNOT.format(what, f"{type(e).__name__}: {e}")) from None
-    make_link = link(settings, sent, described(away), sys.modules["penstock"].__version__)
-    n, limits = _numbers(settings)
+    make_link = link(settings, sent, described(worker_plan), sys.modules["penstock"].__version__)
+    n, limits = _worker_counts(settings)
     crew = Crew(make_link, n, settings.depth, Scaling(limits, lambda: statistics.totals().waited_ns))
-    return CrewProducer(crew, plan, away, rest, settings.policy, settings.num_threads, statistics)
+    return CrewProducer(crew, plan, worker_plan, local_plan, settings.policy, settings.num_threads, statistics)
 
 
-def _nbytes(plan: Plan, definition: Definition, made: Cut, settings: Settings) -> dict[Edge, float]:
+def _sample_sizes(plan: Plan, definition: Definition, made: Cut, settings: Settings) -> dict[Edge, float]:
     """How much a sample is in each place where the graph may be cut: of a few samples that are made for that. Nothing
     if they can't be."""
-    nodes = [n for n in definition.nodes if n.number in made.away and n.scope is None and n.branch is None]
+    nodes = [n for n in definition.nodes if n.number in made.on_workers and n.scope is None and n.branch is None]
     known = {n.number for n in plan.nodes}
     outputs = [d for n in nodes if n.number in known for d in n.outputs]
     sources = [plan.source_op(n) for n in plan.sources]
-    before, n = [op.state() for op in sources], min(_MEASURED, settings.max_batch_size or 1)
+    before, n = [op.state() for op in sources], min(_TRIAL_SAMPLES, settings.max_batch_size or 1)
     context = Context(n, np.zeros(n, "u4"), np.arange(n), 0)
     try:
         trial = Plan(definition.nodes, outputs, [], plan.seed)
@@ -177,13 +179,17 @@ def _nbytes(plan: Plan, definition: Definition, made: Cut, settings: Settings) -
                 op.restore(state)
 
 
-def _local_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
+def _local_link(
+    settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
+) -> Callable[[int], Link]:
     from ..cluster.local import LocalLink
 
-    return lambda index: LocalLink(index, sent.of(index), expected, version)
+    return lambda index: LocalLink(index, sent.for_worker(index), expected, version)
 
 
-def _cluster_link(settings: Settings, sent: Sent, expected: dict[str, Any], version: str) -> Callable[[int], Link]:
+def _cluster_link(
+    settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
+) -> Callable[[int], Link]:
     """Connects to Ray's cluster."""
     from ..cluster import ray_link
 
@@ -194,10 +200,10 @@ def _cluster_link(settings: Settings, sent: Sent, expected: dict[str, Any], vers
     except ConnectionError as e:
         raise ConnectionError(f"workers={settings.cluster!r} finds no cluster of Ray: {e}") from None
     threads, depth = settings.num_threads, max(settings.depth, 2)
-    return lambda index: ray_link.RayLink(index, sent.of(index), expected, version, threads, depth)
+    return lambda index: ray_link.RayLink(index, sent.for_worker(index), expected, version, threads, depth)
 
 
-def _numbers(settings: Settings) -> tuple[int, Limits]:
+def _worker_counts(settings: Settings) -> tuple[int, Limits]:
     """How many workers to begin with, and how many there may be."""
     from ..cluster.scaling import Limits, fixed
 
@@ -214,7 +220,7 @@ def _numbers(settings: Settings) -> tuple[int, Limits]:
     return given, Limits(fixed(least or 1), fixed(most or given))
 
 
-def _told(definition: Definition, function: Any, text: str) -> str:
+def _with_line(definition: Definition, function: Any, text: str) -> str:
     """The text, with the user's line at which the function is called."""
     of = next((n for n in definition.nodes if any(v is function for v in n.op.values.values())), None)
     return text if of is None else of.describe(text)

@@ -15,7 +15,7 @@ from .definition import Definition
 from .node import DataNode, Node
 
 
-class Loose(Definition):
+class Unbound(Definition):
     """Takes nodes that belong to no pipeline. It keeps none: they live for as long as somebody refers to them."""
 
     def __init__(self) -> None:
@@ -26,20 +26,20 @@ class Loose(Definition):
         return next(self._numbers)
 
     def add(self, node: Node) -> None:
-        node.loose = True
+        node.is_unbound = True
 
 
-LOOSE = Loose()
+UNBOUND = Unbound()
 
 
 def adopt(definition: Definition, data: DataNode) -> DataNode:
     """The same output of a pipeline's own node; of that node's, which is made if it isn't there yet."""
-    if not data.source.loose or definition is LOOSE:
+    if not data.source.is_unbound or definition is UNBOUND:
         return data
     if data.source not in definition.adopted:
         waiting = [data.source]
         while waiting:  # a graph may be deeper than Python's stack
-            missing = [p for p in waiting[-1].parents() if p.loose and p not in definition.adopted]
+            missing = [p for p in waiting[-1].parents() if p.is_unbound and p not in definition.adopted]
             if missing:
                 waiting += missing
                 continue
@@ -58,10 +58,10 @@ def input_name(definition: Definition, data: DataNode) -> str:
 
 
 def _like(definition: Definition, node: Node) -> Node:
-    """A node of `definition` that does what a loose one says, on what was adopted before."""
+    """A node of `definition` that does what an unbound one says, on what was adopted before."""
 
     for parent in node.parents():
-        if not parent.loose and definition.names.get(parent.name) is not parent:
+        if not parent.is_unbound and definition.names.get(parent.name) is not parent:
             raise ValueError(node.describe(f"'{parent.name}' belongs to another pipeline"))
 
     def own(value: object) -> object:

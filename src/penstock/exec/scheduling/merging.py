@@ -14,15 +14,11 @@ from ...core.batch import Batch
 from ...core.picks import Picks
 from ..context import Context
 from ..plan import Plan
+from .constants import SCHEDULING
 from .workers import Ticket
 
-# As many samples as use a GPU well, and no more batches than that.
-_MOST_SAMPLES, _MOST_BATCHES = 256, 8
-# After how many lots it is looked at what share of the time the consumer has waited, and from which on they grow.
-_LOOKED_AT, _WAITING = 16, 0.1
 
-
-class Together(Ticket):
+class MergedTicket(Ticket):
     """Several iterations, in order, that are made as one batch."""
 
     __slots__ = ("_parts",)
@@ -58,7 +54,7 @@ class Together(Ticket):
             part.finish()
 
 
-class Lots:
+class Merging:
     """How many batches are made together: more and more, up to a limit, while the consumer waits for them."""
 
     def __init__(self, plan: Plan, is_away: bool = False):
@@ -70,14 +66,16 @@ class Lots:
 
     def waited(self, ns: int, batch_size: int) -> None:
         """Tells how long the consumer has waited for a batch."""
-        if self._session is None or 2 * self.size > min(_MOST_SAMPLES // max(batch_size, 1), _MOST_BATCHES):
+        most = min(SCHEDULING.most_merged_samples // max(batch_size, 1), SCHEDULING.most_merged_batches)
+        if self._session is None or 2 * self.size > most:
             return
         self._batches += 1
         self._waited_ns += ns
-        if self._batches < _LOOKED_AT * self.size:
+        if self._batches < SCHEDULING.merges_watched * self.size:
             return
         now = time.monotonic_ns()
-        if self._waited_ns > _WAITING * (now - self._since) and self._session.has_spare_memory:
+        waits = self._waited_ns > SCHEDULING.waiting_share * (now - self._since)
+        if waits and self._session.has_spare_memory:
             self.size *= 2
         self._batches = self._waited_ns = 0
         self._since = now

@@ -7,7 +7,7 @@ import pytest
 
 import encoded_images
 from penstock import fn, pipeline_def, types
-from penstock.exec.scheduling import together
+from penstock.exec.scheduling.constants import SCHEDULING
 
 BATCH, SAMPLES = 4, 37
 
@@ -25,9 +25,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def eager(monkeypatch):
-    """Lots grow as soon as they may."""
-    monkeypatch.setattr(together, "_LOOKED_AT", 1)
-    monkeypatch.setattr(together, "_WAITING", -1.0)
+    """More batches are merged as soon as they may."""
+    monkeypatch.setattr(SCHEDULING, "merges_watched", 1)
+    monkeypatch.setattr(SCHEDULING, "waiting_share", -1.0)
 
 
 @pipeline_def(num_threads=2, device_id=0, seed=7, enable_conditionals=True)
@@ -71,10 +71,10 @@ def run(pipe, n):
 
 def one_by_one(make, n):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "_MOST_BATCHES", 1)
+        patch.setattr(SCHEDULING, "most_merged_batches", 1)
         pipe = make()
         out = run(pipe, n)
-        assert pipe._executor.lots.size == 1
+        assert pipe._executor.merging.size == 1
     return out
 
 
@@ -95,11 +95,11 @@ def test_batches_are_those_made_one_by_one(folder, eager, definition, reader):
     pipe = make()
     for out, expected in zip(run(pipe, 40), one_by_one(make, 40)):
         same(out, expected)
-    assert pipe._executor.lots.size == 8 and "8 of them made as one" in pipe.explain()
+    assert pipe._executor.merging.size == 8 and "8 of them made as one" in pipe.explain()
     assert pipe.stats()["batches"] >= 40 and pipe.stats()["samples"] == BATCH * pipe.stats()["batches"]
 
 
-def test_a_checkpoint_within_a_lot(folder, eager):
+def test_a_checkpoint_within_merged_batches(folder, eager):
     def make(**options):
         return augmented(str(folder), batch_size=BATCH, random_shuffle=True, enable_checkpointing=True, **options)
 
@@ -115,7 +115,7 @@ def test_a_checkpoint_within_a_lot(folder, eager):
         same(taken(pipe.run()), expected[i])
 
 
-def test_a_reset_within_a_lot(folder, eager):
+def test_a_reset_within_merged_batches(folder, eager):
     def made(pipe):
         out = run(pipe, 23)
         pipe.reset()
@@ -125,7 +125,7 @@ def test_a_reset_within_a_lot(folder, eager):
         return decoded(str(folder), batch_size=BATCH, shuffle_after_epoch=True)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "_MOST_BATCHES", 1)
+        patch.setattr(SCHEDULING, "most_merged_batches", 1)
         expected = made(make())
     for out, e in zip(made(make()), expected):
         same(out, e)
@@ -162,12 +162,12 @@ def test_bad_samples_are_those_of_their_batch(damaged, eager, on_error):
 
     (damaged / "1" / "31.jpg").touch()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "_MOST_BATCHES", 1)
+        patch.setattr(SCHEDULING, "most_merged_batches", 1)
         expected, errors = outcomes(make())
     (damaged / "1" / "31.jpg").touch()
     pipe = make()
     outputs, errors_too = outcomes(pipe)
-    assert pipe._executor.lots.size == 8
+    assert pipe._executor.merging.size == 8
     order = sorted(range(SAMPLES), key=lambda i: (i % 3, i))
     bad = {p // BATCH for p in range(38 * BATCH) if order[p % SAMPLES] in (9, 23, 31)}
     assert {i for i, e in enumerate(expected) if isinstance(e, str)} == (bad if on_error == "raise" else set())
@@ -202,4 +202,4 @@ def test_batches_are_made_one_by_one(folder, eager, why):
     made = pipe()
     for _ in range(24):
         made.run()
-    assert made._executor.lots.size == 1 or why == "no prefetch" and made._executor.pending == 0
+    assert made._executor.merging.size == 1 or why == "no prefetch" and made._executor.pending == 0

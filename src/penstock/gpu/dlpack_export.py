@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches that other libraries hold by DLPack, until they let go of them: in whatever thread and at whatever moment.
-That takes no Python, which would wait for its lock (kernels/core/let_go.cpp); whoever wants memory collects them.
+That takes no Python, which would wait for its lock (kernels/core/dlpack_export.cpp); who wants memory collects them.
 
 As long as the library's work that was asked for before it let go may use the memory, that is not used again."""
 
@@ -20,47 +20,48 @@ if TYPE_CHECKING:
 _MOST = 32  # that are collected at a time
 _Found = ctypes.c_int64 * (2 * _MOST)
 
-_held: dict[int, tuple[DeviceBatch, int]] = {}  # a batch and its user's stream, by the handle of the event behind that
-_hand_over: Any = None
+# A batch and its user's stream, by the handle of the event behind that.
+_exported: dict[int, tuple[DeviceBatch, int]] = {}
+_export_capsule: Any = None
 
 
 def _begin() -> None:
-    global _hand_over
+    global _export_capsule
     lib = kernels.library()
-    atexit.register(lib.stop_taking_back)  # frameworks let go of their last tensors when CUDA may have ended
-    _hand_over = lib.hand_over
+    atexit.register(lib.stop_releasing)  # frameworks let go of their last tensors when CUDA may have ended
+    _export_capsule = lib.export_capsule
 
 
 def destructor() -> ctypes.c_void_p:
     """That of capsules: calls the deleter of what nobody took."""
-    if _hand_over is None:
+    if _export_capsule is None:
         _begin()
     return ctypes.c_void_p(kernels.library().address("drop_capsule"))
 
 
-def anything() -> ctypes.c_int64:
+def released_list() -> ctypes.c_int64:
     """Its value is not 0 while there is something to collect."""
-    return ctypes.c_int64.from_address(kernels.library().let_go_list())
+    return ctypes.c_int64.from_address(kernels.library().released_list())
 
 
 def capsule(batch: DeviceBatch, n: int, stream: int) -> Any:
     """A DLPack capsule for work of a stream: of the n samples of a batch, one behind the other, or, if n is negative,
     of its only sample. The owners of the batch are blocks of a pool."""
     driver()  # complains after a fork
-    if _hand_over is None:
+    if _export_capsule is None:
         _begin()
     device = batch.device
     event = spare_handle(device)
-    _held[event] = batch, stream
+    _exported[event] = batch, stream
     try:
-        return _hand_over(batch.rows_address, n, device.id, stream, event, device._context)
+        return _export_capsule(batch.rows_address, n, device.id, stream, event, device._context)
     except BaseException:
-        del _held[event]
+        del _exported[event]
         give_handle(device, event)
         raise
 
 
-def order(batch: DeviceBatch, stream: int) -> None:
+def wait_until_ready(batch: DeviceBatch, stream: int) -> None:
     """What the stream is asked for from now on begins when the batch is there."""
     ready = batch.ready
     if ready is not None and not ready.passed and stream != batch.stream.handle and not ready.done():
@@ -73,10 +74,10 @@ def collect() -> None:
     n = _MOST
     while n == _MOST:
         found = _Found()
-        n = kernels.library().take_back(found, _MOST)
+        n = kernels.library().take_released(found, _MOST)
         known = iter(found[: 2 * n])
         for event, state in zip(known, known):
-            batch, stream = _held.pop(event)
+            batch, stream = _exported.pop(event)
             device = batch.device
             if state == 1:
                 give_handle(device, event)

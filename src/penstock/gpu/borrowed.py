@@ -14,7 +14,7 @@ from .stream import Event, Stream
 _waiting: deque[tuple[list[Event], Any]] = deque()
 
 
-class Lent:
+class Borrowed:
     """Keeps `owner` until nothing refers to this and the work of the streams that used its memory is done."""
 
     __slots__ = ("__weakref__", "_device", "_owner", "_streams")

@@ -15,7 +15,7 @@ from .arguments import Resolver
 Edge = tuple[int, int]
 
 
-class Joint:
+class JoinedNames:
     """The names of several inputs, which make those of an output; in a way of its operator's own if a resolver of its
     arguments is given."""
 
@@ -32,12 +32,12 @@ class Joint:
         return self._resolver.node.op.source_names(names, partial(self._resolver.of_samples, n=n, values=values))
 
 
-Origin = Edge | Joint | None
+Origin = Edge | JoinedNames | None
 
 
 def names_of(origin: Origin, values: Mapping[Edge, Batch]) -> Sequence[str] | None:
     """Where the samples come from; None if nobody knows."""
-    if isinstance(origin, Joint):
+    if isinstance(origin, JoinedNames):
         return origin.names(values)
     return None if origin is None else values[origin].sources
 
@@ -53,8 +53,8 @@ def origins(calls: Iterable[Any], inputs: Iterable[Edge], values: Mapping[Edge, 
         if not known:
             continue
         if type(op).source_names is not Operator.source_names:
-            origin: Origin = Joint(parts, call.resolver)
+            origin: Origin = JoinedNames(parts, call.resolver)
         else:
-            origin = known[0] if len(known) == 1 else Joint(known)
+            origin = known[0] if len(known) == 1 else JoinedNames(known)
         found.update(dict.fromkeys(call.outs, origin))
     return found
