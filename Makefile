@@ -32,7 +32,8 @@ PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q test
   tests/test_guide.py::test_guide tests/test_guide.py::test_page
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1$(1)
-CCACHE := $(shell command -v ccache)
+# Not where it is switched off: precompiled headers take its place then, see CMakeLists.txt.
+CCACHE := $(if $(CCACHE_DISABLE),,$(shell command -v ccache))
 CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)

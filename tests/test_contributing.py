@@ -40,9 +40,8 @@ def tree(tmp_path_factory) -> Path:
 
 def build(root: Path) -> None:
     """Compiles only what is new, with the flags of CMakeLists.txt, into a library in front of the one that is there."""
-    flags = re.search(r"target_compile_options\(penstock PRIVATE (-O3[^)]*)\)", (ROOT / "CMakeLists.txt").read_text())[
-        1
-    ]
+    options = r"target_compile_options\(kernel_options INTERFACE (-ffp[^)]*)\)"
+    flags = re.search(options, (ROOT / "CMakeLists.txt").read_text())[1]
     package = root / "src" / "penstock"
     if not (package / "others").exists():
         (package / "others").mkdir()
@@ -51,7 +50,7 @@ def build(root: Path) -> None:
     python(root, "src/penstock/core/digest.py", "kernels", str(digest))
     sources = [str(root / KERNEL), "-include", str(digest), str(root / "kernels/core/version.cpp")]
     link = [f"-L{package / 'others'}", "-lpenstock", "-Wl,-rpath,$ORIGIN/others", "-Wl,-soname,with-the-operator"]
-    command = ["c++", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", *flags.split(), "-Werror"]
+    command = ["c++", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-O3", *flags.split(), "-Werror"]
     command += [f"-I{root / 'kernels'}", *sources, "-Wl,--no-as-needed", *link, "-o", str(package / "libpenstock.so")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert not done.returncode, done.stderr

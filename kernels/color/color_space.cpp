@@ -14,7 +14,19 @@
 using Pixels = uint8_t *__restrict;
 using ConstPixels = const uint8_t *__restrict;
 
-// BGR is RGB with the outer planes exchanged: `swap` says so.
+enum Direction { TO_YCBCR, FROM_YCBCR };
+
+// Three channels of the one become those of the other; V: a float, or a vector of floats. BGR is RGB with the outer
+// planes exchanged: `swap` says so.
+template <Direction D, class V>
+static inline __attribute__((always_inline)) void convert(V &a, V &b, V &c) {
+  const V x = a, y = b, z = c;
+  if (D == TO_YCBCR)
+    a = rgb_to_y(x, y, z), b = rgb_to_cb(x, y, z), c = rgb_to_cr(x, y, z);
+  else
+    a = ycbcr_to_r(x, y, z), b = ycbcr_to_g(x, y, z), c = ycbcr_to_b(x, y, z);
+}
+
 #if defined(__aarch64__)
 // Three channels of sixteen pixels, as four vectors of floats each.
 struct SixteenPixels {
@@ -43,47 +55,40 @@ static inline uint8x16_t saturated(const float32x4_t x[4]) {
   return vqmovn_high_u16(vqmovn_u16(low), high);
 }
 
-// Sixteen pixels at a time by f(three inputs, three outputs); gives how many.
-template <class F>
-static int64_t by_sixteen(uint8_t *out, const uint8_t *in, int64_t n_pixels, F f) {
+// Sixteen pixels at a time; gives how many.
+template <Direction D>
+static int64_t by_sixteen(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
+  const bool swap_in = swap && D == TO_YCBCR, swap_out = swap && D == FROM_YCBCR;
   int64_t i = 0;
   for (; i + 16 <= n_pixels; i += 16) {
     const SixteenPixels x = load_sixteen(in + 3 * i);
     SixteenPixels y;
-    for (int q = 0; q < 4; q++) f(x.c[0][q], x.c[1][q], x.c[2][q], y.c[0][q], y.c[1][q], y.c[2][q]);
+    for (int q = 0; q < 4; q++) {
+      float32x4_t a = swap_in ? x.c[2][q] : x.c[0][q], b = x.c[1][q], c = swap_in ? x.c[0][q] : x.c[2][q];
+      convert<D>(a, b, c);
+      y.c[0][q] = swap_out ? c : a, y.c[1][q] = b, y.c[2][q] = swap_out ? a : c;
+    }
     vst3q_u8(out + 3 * i, uint8x16x3_t{{saturated(y.c[0]), saturated(y.c[1]), saturated(y.c[2])}});
   }
   return i;
 }
 #endif
 
-CLONES static void rgb_ycbcr(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
+template <Direction D>
+CLONES static void by_planes(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
+  const bool swap_in = swap && D == TO_YCBCR, swap_out = swap && D == FROM_YCBCR;
   Planes<uint8_t> from, to;
-  const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
+  const uint8_t *first_in = swap_in ? from.c : from.a, *last_in = swap_in ? from.a : from.c;
+  uint8_t *first_out = swap_out ? to.c : to.a, *last_out = swap_out ? to.a : to.c;
   for_blocks(
       n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
         from.load(in + 3 * first, n);
         for (int i = 0; i < n; i++) {
-          float r = red[i], g = from.b[i], b = blue[i];
-          to.a[i] = saturate<uint8_t>(rgb_to_y(r, g, b));
-          to.b[i] = saturate<uint8_t>(rgb_to_cb(r, g, b));
-          to.c[i] = saturate<uint8_t>(rgb_to_cr(r, g, b));
-        }
-        to.store(out + 3 * first, n);
-      });
-}
-
-CLONES static void ycbcr_rgb(Pixels out, ConstPixels in, int64_t n_pixels, bool swap) {
-  Planes<uint8_t> from, to;
-  uint8_t *red = swap ? to.c : to.a, *blue = swap ? to.a : to.c;
-  for_blocks(
-      n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
-        from.load(in + 3 * first, n);
-        for (int i = 0; i < n; i++) {
-          float y = from.a[i], cb = from.b[i], cr = from.c[i];
-          red[i] = saturate<uint8_t>(ycbcr_to_r(y, cb, cr));
-          to.b[i] = saturate<uint8_t>(ycbcr_to_g(y, cb, cr));
-          blue[i] = saturate<uint8_t>(ycbcr_to_b(y, cb, cr));
+          float a = first_in[i], b = from.b[i], c = last_in[i];
+          convert<D>(a, b, c);
+          first_out[i] = saturate<uint8_t>(a);
+          to.b[i] = saturate<uint8_t>(b);
+          last_out[i] = saturate<uint8_t>(c);
         }
         to.store(out + 3 * first, n);
       });
@@ -202,30 +207,13 @@ static void gray(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
 #endif
 }
 
-static void to_ycbcr(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
+template <Direction D>
+static void ycbcr(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
   int64_t done = 0;
 #if defined(__aarch64__)
-  using V = float32x4_t;
-  done = by_sixteen(
-      out, in, n_pixels, [=](V a, V g, V c, V & y, V & cb, V & cr) __attribute__((always_inline)) {
-        const V r = swap ? c : a, b = swap ? a : c;
-        y = rgb_to_y(r, g, b), cb = rgb_to_cb(r, g, b), cr = rgb_to_cr(r, g, b);
-      });
+  done = by_sixteen<D>(out, in, n_pixels, swap);
 #endif
-  rgb_ycbcr(out + 3 * done, in + 3 * done, n_pixels - done, swap);
-}
-
-static void from_ycbcr(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
-  int64_t done = 0;
-#if defined(__aarch64__)
-  using V = float32x4_t;
-  done = by_sixteen(
-      out, in, n_pixels, [=](V y, V cb, V cr, V & a, V & g, V & c) __attribute__((always_inline)) {
-        const V r = ycbcr_to_r(y, cb, cr), b = ycbcr_to_b(y, cb, cr);
-        g = ycbcr_to_g(y, cb, cr), a = swap ? b : r, c = swap ? r : b;
-      });
-#endif
-  ycbcr_rgb(out + 3 * done, in + 3 * done, n_pixels - done, swap);
+  by_planes<D>(out + 3 * done, in + 3 * done, n_pixels - done, swap);
 }
 
 static void run(const Tensor *out, const Tensor *in, const ColorSpaceArgs &a, Scratch &) {
@@ -237,9 +225,9 @@ static void run(const Tensor *out, const Tensor *in, const ColorSpaceArgs &a, Sc
   } else if (a.from == GRAY) {
     a.to == YCBCR ? gray_ycbcr(o, x, n) : gray_rgb(o, x, n);
   } else if (a.from == YCBCR) {
-    a.to == GRAY ? ycbcr_gray(o, x, n) : from_ycbcr(o, x, n, a.to == BGR);
+    a.to == GRAY ? ycbcr_gray(o, x, n) : ycbcr<FROM_YCBCR>(o, x, n, a.to == BGR);
   } else if (a.to == YCBCR) {
-    to_ycbcr(o, x, n, a.from == BGR);
+    ycbcr<TO_YCBCR>(o, x, n, a.from == BGR);
   } else if (a.to == GRAY) {
     gray(o, x, n, a.from == BGR);
   } else {

@@ -10,8 +10,9 @@ template <class T>
 struct Planes {
   alignas(64) T a[kPlane], b[kPlane], c[kPlane];
 
-  inline __attribute__((always_inline)) void load(const T *__restrict in, int n) {
-    for (int i = 0; i < n; i++) a[i] = in[3 * i], b[i] = in[3 * i + 1], c[i] = in[3 * i + 2];
+  template <class In>
+  inline __attribute__((always_inline)) void load(const In *__restrict in, int n) {
+    for (int i = 0; i < n; i++) a[i] = (T)in[3 * i], b[i] = (T)in[3 * i + 1], c[i] = (T)in[3 * i + 2];
   }
   inline __attribute__((always_inline)) void store(T *__restrict out, int n) const {
     for (int i = 0; i < n; i++) out[3 * i] = a[i], out[3 * i + 1] = b[i], out[3 * i + 2] = c[i];

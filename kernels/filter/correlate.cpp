@@ -11,9 +11,10 @@ struct FilterSize {
   }
 };
 
-template <class Out, class In>
-static void correlate(Out *out, const In *in, const Grid &from, const Grid &to, const float *weights,
-                      const FilterSize &f, const CorrelateArgs &a, float fill, Scratch &scratch) {
+static void correlate(char *out, int out_type, const char *in, int in_type, const Grid &from, const Grid &to,
+                      const float *weights, const FilterSize &f, const CorrelateArgs &a, float fill, Scratch &scratch) {
+  const ToFloats to_floats = to_floats_from(in_type);
+  const int64_t in_size = item_size(in_type), out_size = item_size(out_type);
   const int64_t left = a.anchor[2], right = f.w - 1 - left, c = from.c, padded = from.row() + (f.w - 1) * c;
   // A ring of rows with their borders for each slice under the filter.
   float *rings = scratch.array<float>(f.d * f.h * padded, 0), *sums = scratch.array<float>(to.row(), 1);
@@ -29,7 +30,7 @@ static void correlate(Out *out, const In *in, const Grid &from, const Grid &to, 
             std::fill_n(ring, padded, fill);
             continue;
           }
-          to_floats(ring + left * c, in + slice * from.slice() + row * from.row(), from.row());
+          to_floats(ring + left * c, in + (slice * from.slice() + row * from.row()) * in_size, from.row());
           pad_row(ring + left * c, from.w, c, left, right, a.border, fill);
         }
       }
@@ -40,7 +41,7 @@ static void correlate(Out *out, const In *in, const Grid &from, const Grid &to, 
           const float *ring = rings + (k * f.h + (y + i) % f.h) * padded;
           for (int64_t j = 0; j < f.w; j++) sum.add(ring + j * c, *w++);
         }
-      sum.finish(out + z * to.slice() + y * to.row());
+      sum.finish(out + (z * to.slice() + y * to.row()) * out_size, out_type);
     }
   }
 }
@@ -49,16 +50,12 @@ static void run(const Tensor *out, const Tensor *in, const CorrelateArgs &a, Scr
   const Grid from(in[0], a.n_outer, a.n_space), to(*out, a.n_outer, a.n_space);
   if (out->volume() == 0) return;
   const FilterSize f(in[1]);
-  for_types<uint8_t, uint16_t, int8_t, int16_t, half, float>(in->dtype, [&](auto i) {
-    using In = decltype(i);
-    const float fill = a.has_fill ? (float)in[2].as<In>()[0] : 0;
-    auto both = [&](auto o) {
-      for (int64_t p = 0; p < from.outer; p++)
-        correlate(out->as<decltype(o)>() + p * to.image(), in->as<In>() + p * from.image(), from, to, in[1].as<float>(),
-                  f, a, fill, scratch);
-    };
-    out->dtype == FLOAT ? both(float{}) : both(In{});
-  });
+  float fill = 0;
+  if (a.has_fill) to_floats_from(in->dtype)(&fill, in[2].data, 1);
+  for (int64_t p = 0; p < from.outer; p++)
+    correlate(out->as<char>() + p * to.image() * item_size(out->dtype), out->dtype,
+              in->as<char>() + p * from.image() * item_size(in->dtype), in->dtype, from, to, in[1].as<float>(), f, a,
+              fill, scratch);
 }
 
 EXPORT_KERNEL(correlate, CorrelateArgs, run)

@@ -3,19 +3,34 @@
 
 #include "filter/taps.h"
 
+namespace {
+
+// An image in memory: where it is and the type of its elements.
+struct Elements {
+  char *data;
+  int dtype;
+  int64_t size;  // bytes of an element
+  explicit Elements(const Tensor &t) : data(t.as<char>()), dtype(t.dtype), size(item_size(t.dtype)) {}
+  char *at(int64_t element) const { return data + element * size; }
+};
+
 // Rows of a volume as floats with their borders. The rows of one slice are wanted one behind the other.
-template <class T>
 class Rows {
  public:
-  Rows(const T *in, const Grid &g, float *row, float *whole, int64_t radius)
-      : in_(in), g_(g), row_(row + radius * g.c), whole_(whole), radius_(radius) {}
+  Rows(const Elements &in, const Grid &g, float *row, float *whole, int64_t radius)
+      : in_(in),
+        to_floats_(to_floats_from(in.dtype)),
+        g_(g),
+        row_(row + radius * g.c),
+        whole_(whole),
+        radius_(radius) {}
 
   // The first pixel of row y of the slices around z, combined by a window.
   const float *get(int64_t z, int64_t y, const float *window, int64_t size) {
     const int64_t n = g_.row();
     if (size == 1) {
       if (y != held_ || z != slice_)
-        to_floats(row_, at(z, y), n);
+        to_floats_(row_, at(z, y), n);
       else
         return row_;
       held_ = y, slice_ = z;
@@ -23,10 +38,10 @@ class Rows {
       RowSum sum(row_, n);
       float *next = whole_;
       for (int64_t k = 0; k < size; k++, next += n) {
-        to_floats(next, at(border_place(z + k - size / 2, g_.d, REFLECT_101), y), n);
+        to_floats_(next, at(border_place(z + k - size / 2, g_.d, REFLECT_101), y), n);
         sum.add(next, window[k]);
       }
-      sum.finish(row_);
+      sum.finish(row_, FLOAT);
       held_ = -1;
     }
     pad_row(row_, g_.w, g_.c, radius_, radius_, REFLECT_101, 0.0f);
@@ -34,15 +49,15 @@ class Rows {
   }
 
  private:
-  const T *at(int64_t z, int64_t y) const { return in_ + z * g_.slice() + y * g_.row(); }
-  const T *in_;
+  const char *at(int64_t z, int64_t y) const { return in_.at(z * g_.slice() + y * g_.row()); }
+  const Elements in_;
+  const ToFloats to_floats_;
   const Grid &g_;
   float *row_, *whole_;
   int64_t radius_, held_ = -1, slice_ = -1;
 };
 
-template <class Out, class In>
-static void filter(Out *out, const In *in, const Grid &g, const SeparableArgs &a, Scratch &scratch) {
+void filter(const Elements &out, const Elements &in, const Grid &g, const SeparableArgs &a, Scratch &scratch) {
   const int64_t n = g.row();
   int64_t depth = 1, height = 0, radius = 0;
   for (int t = 0; t < a.terms; t++) {
@@ -54,7 +69,7 @@ static void filter(Out *out, const In *in, const Grid &g, const SeparableArgs &a
   float *rings = scratch.array<float>(height * n, 0), *row = scratch.array<float>(n + 2 * radius * g.c, 1);
   float *sums = scratch.array<float>(n, 2), *whole = scratch.array<float>(depth * n, 3);
   for (int64_t z = 0; z < g.d; z++) {
-    Rows<In> rows(in, g, row, whole, radius);
+    Rows rows(in, g, row, whole, radius);
     int64_t next[3];
     for (int t = 0; t < a.terms; t++) next[t] = -(a.size[3 * t + 1] / 2);
     for (int64_t y = 0; y < g.h; y++) {
@@ -69,29 +84,27 @@ static void filter(Out *out, const In *in, const Grid &g, const SeparableArgs &a
           RowSum across(to, n);
           const float *w = window + 2 * a.stride;
           for (int64_t k = 0; k < size[2]; k++) across.add(x + (k - size[2] / 2) * g.c, w[k]);
-          across.finish(to);
+          across.finish(to, FLOAT);
         }
         for (int64_t k = 0; k < size[1]; k++)
           sum.add(ring + (y + k - size[1] / 2 + size[1]) % size[1] * n, window[a.stride + k]);
         ring += size[1] * n;
       }
-      sum.finish(out + z * g.slice() + y * n);
+      sum.finish(out.at(z * g.slice() + y * n), out.dtype);
     }
   }
 }
 
+}  // namespace
+
 static void run(const Tensor *out, const Tensor *in, const SeparableArgs &a, Scratch &scratch) {
   const Grid g(*in, a.n_outer, a.n_space);
   if (in->volume() == 0) return;
-  for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, float, double>(
-      in->dtype, [&](auto i) {
-        using In = decltype(i);
-        auto both = [&](auto o) {
-          for (int64_t p = 0; p < g.outer; p++)
-            filter(out->as<decltype(o)>() + p * g.image(), in->as<In>() + p * g.image(), g, a, scratch);
-        };
-        out->dtype == FLOAT ? both(float{}) : both(In{});
-      });
+  Elements to(*out), from(*in);
+  for (int64_t p = 0; p < g.outer; p++) {
+    filter(to, from, g, a, scratch);
+    to.data = to.at(g.image()), from.data = from.at(g.image());
+  }
 }
 
 EXPORT_KERNEL(separable, SeparableArgs, run)

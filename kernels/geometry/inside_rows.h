@@ -60,12 +60,38 @@ CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict 
   return most;
 }
 
-#endif
-
 #ifdef __x86_64__
 #define AVX2 __attribute__((target("avx2")))
 #define AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
+#define FOURS AVX2_INLINE
+#else
+#define FOURS __attribute__((always_inline)) inline
+#endif
 
+// As linear_inside, of an image of less than 2^31 bytes: four(x, at) makes the pixels from x on, which begin at[0] to
+// at[3] bytes from the image's beginning. linear_inside makes those behind which eight bytes can't be read.
+template <class Out, class Four>
+FOURS void in_fours(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end, const Four &four) {
+  constexpr int64_t kBlock = 128;
+  const int64_t down = s.step[1], last = down * (s.extent[1] - 1) - 8;
+  int32_t offset[kBlock];
+  for (int64_t block = begin; block < end; block += kBlock) {
+    const int64_t n = end - block < kBlock ? end - block : kBlock;
+    const bool all = offsets_of(offset, s.index[0] + block, s.index[1] + block, (int32_t)n, (int32_t)down) <= last;
+    for (int64_t i = 0; i < n; i += 4) {
+      const int64_t x = block + i;
+      const int32_t *const at = offset + i;
+      if (n - i < 4 || (!all && (at[0] > last || at[1] > last || at[2] > last || at[3] > last)))
+        linear_inside(out, s, x, n - i < 4 ? block + n : x + 4);
+      else
+        four(x, at);
+    }
+  }
+}
+#undef FOURS
+#endif
+
+#ifdef __x86_64__
 // As warp_mix_x and warp_mix.
 AVX2_INLINE __m256 mix_x(__m256 a, __m256 b, __m256 q) {
   return _mm256_add_ps(_mm256_mul_ps(a, _mm256_sub_ps(_mm256_set1_ps(1), q)), _mm256_mul_ps(b, q));
@@ -93,56 +119,44 @@ AVX2_INLINE __m256 two_linear(const uint8_t *p, const uint8_t *q, int64_t down, 
              mix_x(neighbour(OF_BOTH_HALVES(8)), neighbour(OF_BOTH_HALVES(11)), across), along);
 }
 
-// As linear_inside: four pixels at once, of an image of less than 2^31 bytes.
 template <class Out>
 AVX2 void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
-  constexpr int64_t kBlock = 128;
   // Of four values in each half.
   const __m256i first = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), second = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
   const __m256 half = _mm256_set1_ps(0.49999997f);
   const __m128i pixels = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
   const uint8_t *const data = s.data;
-  const int64_t down = s.step[1], last = down * (s.extent[1] - 1) - 8;
+  const int64_t down = s.step[1];
   const float *const across = s.weight[0], *const along = s.weight[1];
-  int32_t offset[kBlock];
-  for (int64_t block = begin; block < end; block += kBlock) {
-    const int64_t n = end - block < kBlock ? end - block : kBlock;
-    const bool all = offsets_of(offset, s.index[0] + block, s.index[1] + block, (int32_t)n, (int32_t)down) <= last;
-    for (int64_t i = 0; i < n; i += 4) {
-      const int64_t x = block + i;
-      const int32_t *const at = offset + i;
-      if (n - i < 4 || (!all && (at[0] > last || at[1] > last || at[2] > last || at[3] > last))) {
-        linear_inside(out, s, x, n - i < 4 ? block + n : x + 4);
-        continue;
-      }
-      const __m256 qx = _mm256_broadcast_ps((const __m128 *)(across + x));
-      const __m256 qy = _mm256_broadcast_ps((const __m128 *)(along + x));
-      const __m256 a = two_linear(data + at[0], data + at[1], down, _mm256_permutevar_ps(qx, first),
-                                  _mm256_permutevar_ps(qy, first));
-      const __m256 b = two_linear(data + at[2], data + at[3], down, _mm256_permutevar_ps(qx, second),
-                                  _mm256_permutevar_ps(qy, second));
-      Out *const to = out + 3 * x;
-      if constexpr (sizeof(Out) == 1) {
-        const __m256i words = _mm256_packus_epi32(_mm256_cvttps_epi32(_mm256_add_ps(a, half)),
-                                                  _mm256_cvttps_epi32(_mm256_add_ps(b, half)));
-        // Pixels 0, 2 and 1, 3 of four bytes each.
-        const __m256i bytes = _mm256_packus_epi16(words, words);
-        const __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
-        const __m128i packed = _mm_shuffle_epi8(four, pixels);
-        _mm_storel_epi64((__m128i *)to, packed);
-        const int rest = _mm_extract_epi32(packed, 2);
-        __builtin_memcpy(to + 8, &rest, 4);
-      } else {
-        // The fourth value of a pixel is where the next one begins.
-        _mm_storeu_ps((float *)to, _mm256_castps256_ps128(a));
-        _mm_storeu_ps((float *)to + 3, _mm256_extractf128_ps(a, 1));
-        _mm_storeu_ps((float *)to + 6, _mm256_castps256_ps128(b));
-        const __m128 fourth = _mm256_extractf128_ps(b, 1);
-        _mm_storel_pi((__m64 *)(to + 9), fourth);
-        _mm_store_ss((float *)to + 11, _mm_movehl_ps(fourth, fourth));
-      }
-    }
-  }
+  in_fours(
+      out, s, begin, end, [&](int64_t x, const int32_t *at) __attribute__((target("avx2"), always_inline)) {
+        const __m256 qx = _mm256_broadcast_ps((const __m128 *)(across + x));
+        const __m256 qy = _mm256_broadcast_ps((const __m128 *)(along + x));
+        const __m256 a = two_linear(data + at[0], data + at[1], down, _mm256_permutevar_ps(qx, first),
+                                    _mm256_permutevar_ps(qy, first));
+        const __m256 b = two_linear(data + at[2], data + at[3], down, _mm256_permutevar_ps(qx, second),
+                                    _mm256_permutevar_ps(qy, second));
+        Out *const to = out + 3 * x;
+        if constexpr (sizeof(Out) == 1) {
+          const __m256i words = _mm256_packus_epi32(_mm256_cvttps_epi32(_mm256_add_ps(a, half)),
+                                                    _mm256_cvttps_epi32(_mm256_add_ps(b, half)));
+          // Pixels 0, 2 and 1, 3 of four bytes each.
+          const __m256i bytes = _mm256_packus_epi16(words, words);
+          const __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+          const __m128i packed = _mm_shuffle_epi8(four, pixels);
+          _mm_storel_epi64((__m128i *)to, packed);
+          const int rest = _mm_extract_epi32(packed, 2);
+          __builtin_memcpy(to + 8, &rest, 4);
+        } else {
+          // The fourth value of a pixel is where the next one begins.
+          _mm_storeu_ps((float *)to, _mm256_castps256_ps128(a));
+          _mm_storeu_ps((float *)to + 3, _mm256_extractf128_ps(a, 1));
+          _mm_storeu_ps((float *)to + 6, _mm256_castps256_ps128(b));
+          const __m128 fourth = _mm256_extractf128_ps(b, 1);
+          _mm_storel_pi((__m64 *)(to + 9), fourth);
+          _mm_store_ss((float *)to + 11, _mm_movehl_ps(fourth, fourth));
+        }
+      });
 }
 #undef THREE
 #undef OF_BOTH_HALVES
@@ -219,10 +233,8 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
 #endif
 
 #ifdef __aarch64__
-// As linear_inside: four pixels at once, of an image of less than 2^31 bytes.
 template <class Out>
 void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
-  constexpr int64_t kBlock = 128;
   constexpr uint8_t z = 255;  // a zero
   // Where the three bytes of a neighbour become the lower bytes of integers: of the upper row and of the lower one.
   const uint8x16_t first = {0, z, z, z, 1, z, z, z, 2, z, z, z, z, z, z, z};
@@ -232,55 +244,46 @@ void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_
   const uint8x16_t squeeze = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, z, z, z, z};
   const float32x4_t half = vdupq_n_f32(0.49999997f), one = vdupq_n_f32(1);
   const uint8_t *const data = s.data;
-  const int64_t down = s.step[1], last = down * (s.extent[1] - 1) - 8;
+  const int64_t down = s.step[1];
   const float *const across = s.weight[0], *const along = s.weight[1];
-  int32_t offset[kBlock];
-  for (int64_t block = begin; block < end; block += kBlock) {
-    const int64_t n = end - block < kBlock ? end - block : kBlock;
-    const bool all = offsets_of(offset, s.index[0] + block, s.index[1] + block, (int32_t)n, (int32_t)down) <= last;
-    for (int64_t i = 0; i < n; i += 4) {
-      const int64_t x = block + i;
-      const int32_t *const at = offset + i;
-      if (n - i < 4 || (!all && (at[0] > last || at[1] > last || at[2] > last || at[3] > last))) {
-        linear_inside(out, s, x, n - i < 4 ? block + n : x + 4);
-        continue;
-      }
-      const float32x4_t qx = vld1q_f32(across + x), qy = vld1q_f32(along + x), rest = vsubq_f32(one, qx);
-      auto pixel = [&](int j, float32x4_t a, float32x4_t b, float32x4_t c) __attribute__((always_inline)) {
-        const uint8_t *const p = data + at[j];
-        const uint8x16_t bytes = vcombine_u8(vld1_u8(p), vld1_u8(p + down));
-        auto neighbour = [&](uint8x16_t order) __attribute__((always_inline)) {
-          return vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(bytes, order)));
+  in_fours(
+      out, s, begin, end, [&](int64_t x, const int32_t *at) __attribute__((always_inline)) {
+        const float32x4_t qx = vld1q_f32(across + x), qy = vld1q_f32(along + x), rest = vsubq_f32(one, qx);
+        auto pixel = [&](int j, float32x4_t a, float32x4_t b, float32x4_t c) __attribute__((always_inline)) {
+          const uint8_t *const p = data + at[j];
+          const uint8x16_t bytes = vcombine_u8(vld1_u8(p), vld1_u8(p + down));
+          auto neighbour = [&](uint8x16_t order) __attribute__((always_inline)) {
+            return vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(bytes, order)));
+          };
+          // As warp_mix_x and warp_mix.
+          const float32x4_t upper = vaddq_f32(vmulq_f32(neighbour(first), b), vmulq_f32(neighbour(next), a));
+          const float32x4_t lower = vaddq_f32(vmulq_f32(neighbour(below), b), vmulq_f32(neighbour(last_of_them), a));
+          return vaddq_f32(upper, vmulq_f32(vsubq_f32(lower, upper), c));
         };
-        // As warp_mix_x and warp_mix.
-        const float32x4_t upper = vaddq_f32(vmulq_f32(neighbour(first), b), vmulq_f32(neighbour(next), a));
-        const float32x4_t lower = vaddq_f32(vmulq_f32(neighbour(below), b), vmulq_f32(neighbour(last_of_them), a));
-        return vaddq_f32(upper, vmulq_f32(vsubq_f32(lower, upper), c));
-      };
-      const float32x4_t v[4] = {
-          pixel(0, vdupq_laneq_f32(qx, 0), vdupq_laneq_f32(rest, 0), vdupq_laneq_f32(qy, 0)),
-          pixel(1, vdupq_laneq_f32(qx, 1), vdupq_laneq_f32(rest, 1), vdupq_laneq_f32(qy, 1)),
-          pixel(2, vdupq_laneq_f32(qx, 2), vdupq_laneq_f32(rest, 2), vdupq_laneq_f32(qy, 2)),
-          pixel(3, vdupq_laneq_f32(qx, 3), vdupq_laneq_f32(rest, 3), vdupq_laneq_f32(qy, 3)),
-      };
-      Out *const to = out + 3 * x;
-      if constexpr (sizeof(Out) == 1) {
-        uint32x4_t whole[4];
-        for (int j = 0; j < 4; j++) whole[j] = vcvtq_u32_f32(vaddq_f32(v[j], half));
-        auto words = [](uint32x4_t w) { return vreinterpretq_u16_u32(w); };
-        const uint16x8_t low = vuzp1q_u16(words(whole[0]), words(whole[1])),
-                         high = vuzp1q_u16(words(whole[2]), words(whole[3]));
-        const uint8x16_t bytes = vqtbl1q_u8(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)), squeeze);
-        vst1_u8((uint8_t *)to, vget_low_u8(bytes));
-        vst1q_lane_u32((uint32_t *)((uint8_t *)to + 8), vreinterpretq_u32_u8(bytes), 2);
-      } else {
-        // The fourth value of a pixel is where the next one begins.
-        for (int j = 0; j < 3; j++) vst1q_f32((float *)to + 3 * j, v[j]);
-        vst1_f32((float *)to + 9, vget_low_f32(v[3]));
-        vst1q_lane_f32((float *)to + 11, v[3], 2);
-      }
-    }
-  }
+        const float32x4_t v[4] = {
+            pixel(0, vdupq_laneq_f32(qx, 0), vdupq_laneq_f32(rest, 0), vdupq_laneq_f32(qy, 0)),
+            pixel(1, vdupq_laneq_f32(qx, 1), vdupq_laneq_f32(rest, 1), vdupq_laneq_f32(qy, 1)),
+            pixel(2, vdupq_laneq_f32(qx, 2), vdupq_laneq_f32(rest, 2), vdupq_laneq_f32(qy, 2)),
+            pixel(3, vdupq_laneq_f32(qx, 3), vdupq_laneq_f32(rest, 3), vdupq_laneq_f32(qy, 3)),
+        };
+        Out *const to = out + 3 * x;
+        if constexpr (sizeof(Out) == 1) {
+          uint32x4_t whole[4];
+          for (int j = 0; j < 4; j++) whole[j] = vcvtq_u32_f32(vaddq_f32(v[j], half));
+          auto words = [](uint32x4_t w) { return vreinterpretq_u16_u32(w); };
+          const uint16x8_t low = vuzp1q_u16(words(whole[0]), words(whole[1])),
+                           high = vuzp1q_u16(words(whole[2]), words(whole[3]));
+          const uint8x16_t bytes =
+              vqtbl1q_u8(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)), squeeze);
+          vst1_u8((uint8_t *)to, vget_low_u8(bytes));
+          vst1q_lane_u32((uint32_t *)((uint8_t *)to + 8), vreinterpretq_u32_u8(bytes), 2);
+        } else {
+          // The fourth value of a pixel is where the next one begins.
+          for (int j = 0; j < 3; j++) vst1q_f32((float *)to + 3 * j, v[j]);
+          vst1_f32((float *)to + 9, vget_low_f32(v[3]));
+          vst1q_lane_f32((float *)to + 11, v[3], 2);
+        }
+      });
 }
 #endif
 

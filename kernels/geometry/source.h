@@ -14,18 +14,7 @@ inline void check_row(int64_t n, int64_t first) {
     fail("a row of the output has %lld columns, at most %d are accepted", (long long)(first + n), INT32_MAX);
 }
 
-// Whether any of n elements has all indices in [lo, lo + size[axis]). Without branches, for SIMD.
-template <int kDims>
-CLONES bool any_within(const int32_t *const (&index)[kDims], const uint32_t (&size)[kDims], int32_t lo, int64_t first,
-                       int64_t n) {
-  int any = 0;
-  for (int64_t x = first; x < first + n; x++) {
-    int in = 1;
-    for (int d = 0; d < kDims; d++) in &= (uint32_t)(index[d][x] - lo) < size[d];
-    any |= in;
-  }
-  return any;
-}
+}  // namespace
 
 // An input and where a row of the output lies in it. Axes are x, y(, z).
 template <int kDims, class In>
@@ -50,25 +39,42 @@ struct Source {
     }
     return data + offset;
   }
-  // The elements [begin, end) of the row whose indices lie in [lo, extent + hi): they are neighbours as each index only
-  // grows or only falls along the row.
-  void run_within(int64_t n, int lo, int hi, int64_t *begin, int64_t *end) const {
-    constexpr int64_t kBlock = 32;
-    uint32_t size[kDims];
-    for (int d = 0; d < kDims; d++) size[d] = (uint32_t)std::max<int64_t>(extent[d] + hi - lo, 0);
-    auto within = [&](int64_t x) {
-      for (int d = 0; d < kDims; d++)
-        if (index[d][x] < lo || index[d][x] >= extent[d] + hi) return false;
-      return true;
-    };
-    int64_t b = 0, e = n;
-    while (b + kBlock <= n && !any_within<kDims>(index, size, lo, b, kBlock)) b += kBlock;
-    while (b < n && !within(b)) b++;
-    while (e - kBlock >= b && !any_within<kDims>(index, size, lo, e - kBlock, kBlock)) e -= kBlock;
-    while (e > b && !within(e - 1)) e--;
-    *begin = b, *end = e;
-  }
 };
+
+namespace {
+
+// Whether any of n elements has all indices in [lo, lo + size[axis]). Without branches, for SIMD.
+template <int kDims>
+CLONES bool any_within(const int32_t *const (&index)[kDims], const uint32_t (&size)[kDims], int32_t lo, int64_t first,
+                       int64_t n) {
+  int any = 0;
+  for (int64_t x = first; x < first + n; x++) {
+    int in = 1;
+    for (int d = 0; d < kDims; d++) in &= (uint32_t)(index[d][x] - lo) < size[d];
+    any |= in;
+  }
+  return any;
+}
+
+// The elements [begin, end) of the row whose indices lie in [lo, extent + hi): they are neighbours as each index only
+// grows or only falls along the row.
+template <int kDims, class In>
+void run_within(const Source<kDims, In> &s, int64_t n, int lo, int hi, int64_t *begin, int64_t *end) {
+  constexpr int64_t kBlock = 32;
+  uint32_t size[kDims];
+  for (int d = 0; d < kDims; d++) size[d] = (uint32_t)std::max<int64_t>(s.extent[d] + hi - lo, 0);
+  auto within = [&](int64_t x) {
+    for (int d = 0; d < kDims; d++)
+      if (s.index[d][x] < lo || s.index[d][x] >= s.extent[d] + hi) return false;
+    return true;
+  };
+  int64_t b = 0, e = n;
+  while (b + kBlock <= n && !any_within<kDims>(s.index, size, lo, b, kBlock)) b += kBlock;
+  while (b < n && !within(b)) b++;
+  while (e - kBlock >= b && !any_within<kDims>(s.index, size, lo, e - kBlock, kBlock)) e -= kBlock;
+  while (e > b && !within(e - 1)) e--;
+  *begin = b, *end = e;
+}
 
 template <class Out, int kDims, class In>
 inline void nearest(Out *out, const Source<kDims, In> &s, int64_t x) {

@@ -102,32 +102,36 @@ CLONES __attribute__((flatten)) void split(int32_t *__restrict index, float *__r
   for (int32_t x = 0; x < n; x++) index[x] = warp_split(coordinate[x], extent, linear, clamp, weight + x);
 }
 
+// Elements whose neighbours may lie outside. Called in two places, too long to stand in both.
+template <class Out, int kDims, class In>
+__attribute__((noinline)) void looked_up(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end,
+                                         bool is_linear) {
+  for (int64_t x = begin; x < end; x++) {
+    Out *const o = out + x * s.channels;
+    is_linear ? linear(o, s, x) : nearest(o, s, x);
+  }
+}
+
 template <class Out, int kDims, class In>
 void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, Out outside_value) {
   const int hi = is_linear ? -1 : 0;
   int64_t touching = 0, untouched = n, inside, outside;
-  s.run_within(n, 0, hi, &inside, &outside);
+  run_within(s, n, 0, hi, &inside, &outside);
   if (s.fill && is_linear)
-    s.run_within(n, hi, 0, &touching, &untouched);
+    run_within(s, n, hi, 0, &touching, &untouched);
   else if (s.fill)
     touching = inside, untouched = outside;
   if (inside == outside) inside = outside = untouched;
   auto filled = [&](int64_t begin, int64_t end) {
     std::fill(out + begin * s.channels, out + end * s.channels, outside_value);
   };
-  auto looked_up = [&](int64_t begin, int64_t end) {
-    for (int64_t x = begin; x < end; x++) {
-      Out *const o = out + x * s.channels;
-      is_linear ? linear(o, s, x) : nearest(o, s, x);
-    }
-  };
   filled(0, touching);
-  looked_up(touching, inside);
+  looked_up(out, s, touching, inside, is_linear);
   if (!is_linear)
     nearest_inside_fastest(out, s, inside, outside);
   else
     linear_inside_fastest(out, s, inside, outside);
-  looked_up(outside, untouched);
+  looked_up(out, s, outside, untouched, is_linear);
   filled(untouched, n);
 }
 

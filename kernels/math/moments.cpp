@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "math/moments.h"
 
+#include <algorithm>
+
+#include "core/kernel.h"
 #include "math/sums.h"
 
 static void run(const Tensor *out, const Tensor *in, const MomentsArgs &a, Scratch &scratch) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "math/normalize.h"
 
-#include <type_traits>
+#include <algorithm>
 
 #include "core/stream.h"
 #include "math/sums.h"
@@ -27,8 +27,8 @@ CLONES static void apply(float *__restrict out, const In *__restrict in, int64_t
 }
 
 template <class Out>
-CLONES static void convert(Out *__restrict out, const float *__restrict in, int64_t n) {
-  for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(in[i]);
+CLONES static void convert(void *__restrict out, const float *__restrict in, int64_t n) {
+  for (int64_t i = 0; i < n; i++) static_cast<Out *>(out)[i] = saturate<Out>(in[i]);
 }
 
 constexpr int64_t kBlock = 4096;  // floats that are converted at a time, while they are in the cache
@@ -36,10 +36,21 @@ constexpr int64_t kBlock = 4096;  // floats that are converted at a time, while 
 // The floats that `apply` needs.
 static int64_t table_size(const Groups &g) { return 3 * n_lanes(g) + std::max(n_lanes(g), kBlock); }
 
+namespace {
+
+// Where it is written, and how floats become elements of it; null if they are.
+struct Target {
+  char *out;
+  int64_t size;  // bytes of an element
+  void (*convert)(void *out, const float *in, int64_t n);
+};
+
+}  // namespace
+
 // Outputs of other types are converted from floats: a loop for each pair of types would be 49 of them.
-template <class Out, class In>
-static void apply(Out *out, const In *in, const Groups &g, const double *mean, const double *factor, float shift,
-                  float *table, const Scratch &scratch) {
+template <class In>
+static void apply(const Target &to, const In *in, const Groups &g, const double *mean, const double *factor,
+                  float shift, float *table, const Scratch &scratch) {
   int64_t n = g.rows * g.period, lanes = n < kLanes ? g.period : n_lanes(g);
   const bool streams = scratch.is_output_large && n >= 4096 && lanes <= kLanes;
   float *means = table, *rests = means + lanes, *factors = rests + lanes, *block = factors + lanes;
@@ -51,25 +62,26 @@ static void apply(Out *out, const In *in, const Groups &g, const double *mean, c
       rests[j] = (float)(mean[p] - means[j]);
       factors[j] = (float)factor[p];
     }
-    auto make = [&](float *to, int64_t first, int64_t m) {
+    auto make = [&](float *x, int64_t first, int64_t m) {
       const In *from = in + offset + first;
       if (lanes == 1)  // few elements: a call would cost more than they do
-        for (int64_t i = 0; i < m; i++) to[i] = deviation(from[i], means[0], rests[0]) * factors[0] + shift;
+        for (int64_t i = 0; i < m; i++) x[i] = deviation(from[i], means[0], rests[0]) * factors[0] + shift;
       else if (g.period == 1)
-        apply(to, from, m, means[0], rests[0], factors[0], shift);
+        apply(x, from, m, means[0], rests[0], factors[0], shift);
       else
-        apply(to, from, m, means, rests, factors, shift, lanes);
+        apply(x, from, m, means, rests, factors, shift, lanes);
     };
-    if constexpr (!std::is_same_v<Out, float>) {
+    float *const out = (float *)(to.out + offset * to.size);
+    if (to.convert) {
       for (int64_t i = 0; i < n; i += step) {
         const int64_t m = std::min(step, n - i);
         make(block, i, m);
-        convert(out + offset + i, block, m);
+        to.convert(to.out + (offset + i) * to.size, block, m);
       }
     } else if (streams) {
-      stream_blocks(out + offset, n, lanes, make);
+      stream_blocks(out, n, lanes, make);
     } else {
-      make(out + offset, 0, n);
+      make(out, 0, n);
     }
   });
 }
@@ -92,6 +104,10 @@ static void run(const Tensor *out, const Tensor *in, const NormalizeArgs &a, Scr
   if (a.mean_origin == INPUT) read(mean, *more++, g.n_params);
   if (a.stddev_origin == ARGUMENT) std::fill_n(factor, g.n_params, (double)a.stddev);
   if (a.stddev_origin == INPUT) read(factor, *more, g.n_params);
+  Target to{out->as<char>(), item_size(out->dtype), nullptr};
+  if (out->dtype != FLOAT)
+    for_types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t>(
+        out->dtype, [&](auto o) { to.convert = convert<decltype(o)>; });
   for_types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float>(in->dtype, [&](auto i) {
     const auto *x = in->as<decltype(i)>();
     double count = (double)g.count(), degrees = count - a.ddof;
@@ -104,9 +120,7 @@ static void run(const Tensor *out, const Tensor *in, const NormalizeArgs &a, Scr
       double variance = a.stddev_origin != COMPUTED ? factor[p] * factor[p] : degrees > 0 ? factor[p] / degrees : 0;
       factor[p] = normalizing_factor(variance + a.epsilon, a.scale, a.stddev_origin == COMPUTED || a.is_estimate);
     }
-    float *table = scratch.array<float>(table_size(g), 2);
-    for_types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float>(
-        out->dtype, [&](auto o) { apply(out->as<decltype(o)>(), x, g, mean, factor, a.shift, table, scratch); });
+    apply(to, x, g, mean, factor, a.shift, scratch.array<float>(table_size(g), 2), scratch);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "noise/salt_and_pepper.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "core/kernel.h"
 #include "random/lanes.h"
@@ -9,19 +10,20 @@
 namespace {
 
 // Comparisons of 32 bits: of the words below `noise`, those below `salt`. All or none of them are told apart before.
+// T: an unsigned integer as large as an element, which only moves.
 template <class T>
 struct Spots {
   uint32_t last_noise, last_salt;  // the largest words that count
   bool any, any_salt;
   T bright, dark;
-  explicit Spots(const SaltAndPepperArgs &a)
+  Spots(const SaltAndPepperArgs &a, T bright, T dark)
       : last_noise((uint32_t)(a.noise - 1)),
         last_salt((uint32_t)(a.salt - 1)),
         any(a.noise > 0),
         any_salt(a.salt > 0),
-        bright(saturate<T>(a.bright)),
-        dark(saturate<T>(a.dark)) {
-    if (!any_salt) bright = dark;
+        bright(bright),
+        dark(dark) {
+    if (!any_salt) this->bright = dark;
   }
   T at(T x, uint32_t w) const {
     const T spot = w <= last_salt ? bright : dark;
@@ -72,8 +74,8 @@ CLONES void by_many_channels(T *__restrict out, const T *__restrict in, int64_t 
 }
 
 template <class T>
-void disturb(T *out, const T *in, int64_t n, const SaltAndPepperArgs &a) {
-  const Spots<T> s(a);
+void disturb(T *out, const T *in, int64_t n, const SaltAndPepperArgs &a, T bright, T dark) {
+  const Spots<T> s(a, bright, dark);
   if (!s.any || n == 0) {
     if (n) std::memcpy(out, in, n * sizeof(T));
     return;
@@ -94,7 +96,14 @@ void disturb(T *out, const T *in, int64_t n, const SaltAndPepperArgs &a) {
 static void run(const Tensor *out, const Tensor *in, const SaltAndPepperArgs &a, Scratch &) {
   for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, float>(in->dtype, [&](auto t) {
     typedef decltype(t) T;
-    disturb(out->as<T>(), in->as<T>(), in->volume(), a);
+    typedef std::conditional_t<
+        sizeof(T) == 1, uint8_t,
+        std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>
+        Bits;
+    const T bright = saturate<T>(a.bright), dark = saturate<T>(a.dark);
+    Bits bits[2];
+    std::memcpy(&bits[0], &bright, sizeof bright), std::memcpy(&bits[1], &dark, sizeof dark);
+    disturb(out->as<Bits>(), in->as<Bits>(), in->volume(), a, bits[0], bits[1]);
   });
 }
 

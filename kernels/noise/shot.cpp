@@ -9,15 +9,11 @@
 
 namespace {
 
-CLONES void words_at(const DistributionArgs &r, uint32_t first, uint32_t (&words)[kLaneWords]) {
-  lane_words(r, first, words);
-}
-
 template <class T>
 void count_each(T *out, const T *in, int64_t n, const DistributionArgs &r, double factor) {
   for (int64_t begin = 0; begin < n; begin += kLaneWords) {
     uint32_t w[kLaneWords];
-    words_at(r, (uint32_t)(begin / 4), w);
+    lane_words(r, (uint32_t)(begin / 4), w);
     for (int i = 0; i < kLaneWords && begin + i < n; i++)
       out[begin + i] = counted(in[begin + i], factor, w[i], r, (uint32_t)(begin + i));
   }
@@ -78,7 +74,7 @@ void count_bytes(T *out, const T *in, int64_t n, const DistributionArgs &r, doub
   Inversions<T> inversions(factor, scratch);
   for (int64_t begin = 0; begin < n; begin += kLaneWords) {
     uint32_t w[kLaneWords];
-    words_at(r, (uint32_t)(begin / 4), w);
+    lane_words(r, (uint32_t)(begin / 4), w);
     for (int i = 0; i < kLaneWords && begin + i < n; i++) {
       const T x = in[begin + i];
       out[begin + i] = inversions.has(x) ? inversions.at(x, w[i]) : counted(x, factor, w[i], r, (uint32_t)(begin + i));

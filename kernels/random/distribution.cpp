@@ -89,15 +89,20 @@ double weighted(const double *table, int n, double u) {
 }
 
 template <class Out>
-CLONES void store(const double *v, int n, double limit, Out *out) {
-  for (int i = 0; i < n; i++) out[i] = deviate_as<Out>(v[i], limit);
+CLONES void store(const double *v, int n, double limit, void *out) {
+  for (int i = 0; i < n; i++) static_cast<Out *>(out)[i] = deviate_as<Out>(v[i], limit);
 }
 
-template <class Out>
-void fill(const DistributionArgs &r, Out *out, int64_t n, int dtype) {
+void fill(const DistributionArgs &r, void *out, int64_t n, int dtype) {
+  void (*store_as)(const double *v, int n, double limit, void *out) = nullptr;
+  for_any_dtype(dtype, [&](auto t) { store_as = store<decltype(t)>; });
+  const int64_t size = item_size(dtype);
+  auto store = [&](const double *v, int n, double limit, int64_t begin) {
+    store_as(v, n, limit, static_cast<char *>(out) + begin * size);
+  };
   uint32_t words[kElements];
   double u[kElements];
-  const bool fine = sizeof(Out) == 8;  // 53 random bits instead of 32
+  const bool fine = size == 8;  // 53 random bits instead of 32
   const int step = fine ? kElements / 2 : kElements;
   const double limit = r.kind == kUniform ? limit_below(r.b, r.a, dtype) : no_limit(), scale = r.b - r.a;
   for (int64_t begin = 0; begin < n; begin += step) {
@@ -111,7 +116,7 @@ void fill(const DistributionArgs &r, Out *out, int64_t n, int dtype) {
       } else {
         betas<false>(r, (uint32_t)begin, m, u);
       }
-      store(u, m, no_limit(), out + begin);
+      store(u, m, no_limit(), begin);
       continue;
     }
     const uint32_t first = (uint32_t)(begin / step) * kBlocks;
@@ -148,16 +153,12 @@ void fill(const DistributionArgs &r, Out *out, int64_t n, int dtype) {
         else
           for (int i = 0; i < m; i++) u[i] = weighted(r.table, r.n_table, u[i]);
     }
-    store(u, m, limit, out + begin);
+    store(u, m, limit, begin);
   }
 }
 
-void fill_any(const DistributionArgs &r, void *out, int64_t n, int dtype) {
-  for_any_dtype(dtype, [&](auto t) { fill(r, (decltype(t) *)out, n, dtype); });
-}
-
 void run(const Tensor *out, const Tensor *, const DistributionArgs &a, Scratch &) {
-  fill_any(a, out[0].data, out[0].volume(), out[0].dtype);
+  fill(a, out[0].data, out[0].volume(), out[0].dtype);
 }
 
 }  // namespace
@@ -174,7 +175,7 @@ EXPORT int32_t distribution_rows(const DistributionArgs *rows, int64_t n_rows, u
     for (int64_t i = 0; i < n; i++) {
       DistributionArgs r = rows[n_rows == 1 ? 0 : i];
       r.key = (int64_t)key, r.position = (int64_t)position[i], r.epoch = (int32_t)epoch[i];
-      fill_any(r, out + i * count * item_size(dtype), count, dtype);
+      fill(r, out + i * count * item_size(dtype), count, dtype);
     }
     return 1;
   } catch (const std::exception &) {

@@ -31,9 +31,4 @@ inline void lanes_of(const DistributionArgs &r, uint32_t first, uint32_t stream,
 constexpr int kLaneWords = 4 * kLanes;
 
 // The same in order: words[4 i + j] is the j-th word of block first + i.
-inline void lane_words(const DistributionArgs &r, uint32_t first, uint32_t (&words)[kLaneWords]) {
-  Lanes c;
-  lanes_of(r, first, 0, c);
-  for (int i = 0; i < kLanes; i++)
-    for (int j = 0; j < 4; j++) words[4 * i + j] = c.w[j][i];
-}
+void lane_words(const DistributionArgs &r, uint32_t first, uint32_t (&words)[kLaneWords]);

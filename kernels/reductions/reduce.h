@@ -114,9 +114,7 @@ struct Reduction {
     int64_t n = outer.rows / g.rows;
     outer.for_blocks([&](int64_t offset, int64_t param) {
       const double *c = Op::kCentered ? center + param : nullptr;
-      if (g.rows == 1)
-        add_short<1>(out + param, in + offset, n, c);
-      else if (g.rows == 2)
+      if (g.rows == 2)
         add_short<2>(out + param, in + offset, n, c);
       else if (g.rows == 3)
         add_short<3>(out + param, in + offset, n, c);

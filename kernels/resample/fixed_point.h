@@ -44,6 +44,25 @@ extern const FixedPoint kFixedAvx512, kFixedAvx2;
 extern const FixedPoint kFixedNeon;
 #endif
 
+// FixedPoint::vertical by an instruction set's `Rows`: at least kLeast elements by copy_row(out, row, n) or by
+// combine<kTaps>(out, rows, weights, taps, n), where a kTaps of 0 stands for any number.
+template <class Rows>
+void vertical_by(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+  if (n < Rows::kLeast) return kFixedPlain.vertical(out, rows, weights, taps, n);
+  switch (taps) {
+    case 1:
+      return Rows::copy_row(out, rows[0], n);
+    case 2:
+      return Rows::template combine<2>(out, rows, weights, taps, n);
+    case 3:
+      return Rows::template combine<3>(out, rows, weights, taps, n);
+    case 4:
+      return Rows::template combine<4>(out, rows, weights, taps, n);
+    default:
+      return Rows::template combine<0>(out, rows, weights, taps, n);
+  }
+}
+
 // The best of them for this processor.
 const FixedPoint &fixed_point();
 

@@ -16,55 +16,43 @@ namespace {
 
 constexpr int kLanes = 8, kBlock = 32;
 
-AVX2 void copy_row(int16_t *out, const uint8_t *row, int n) {
-  const __m256i start = _mm256_set1_epi16((int16_t)0x8000);
-  for (int i = 0;; i = std::min(i + 16, n - 16)) {
-    const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(row + i)));
-    _mm256_storeu_si256((__m256i *)(out + i), _mm256_add_epi16(_mm256_slli_epi16(x, 8), start));
-    if (i == n - 16) return;
-  }
-}
-
 // Stores 16-bit values whose lanes are interleaved as unpacking and packing leave them.
 AVX2 inline __attribute__((always_inline)) void store_lanes(int16_t *out, __m256i lo, __m256i hi) {
   _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(lo, hi, 0x20));
   _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(lo, hi, 0x31));
 }
 
-// kTaps = 0: any number. The last block overlaps the one before.
-template <int kTaps>
-AVX2 void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  const int count = kTaps ? kTaps : taps;
-  const __m256i start = _mm256_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm256_set1_epi16((int16_t)0xff00);
-  int32_t pair[kMostFixedTaps];
-  for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
-  for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
-    __m256i even = start, odd = start;
-    for (int t = 0; t < count; t++) {
-      const __m256i x = _mm256_loadu_si256((const __m256i *)(rows[t] + i)), w = _mm256_set1_epi32(pair[t]);
-      even = _mm256_add_epi16(even, _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
-      odd = _mm256_add_epi16(odd, _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
-    }
-    store_lanes(out + i, _mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
-    if (i == n - kBlock) return;
-  }
-}
+struct Rows {
+  static constexpr int kLeast = kBlock;
 
-void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  if (n < kBlock) return kFixedPlain.vertical(out, rows, weights, taps, n);
-  switch (taps) {
-    case 1:
-      return copy_row(out, rows[0], n);
-    case 2:
-      return combine<2>(out, rows, weights, taps, n);
-    case 3:
-      return combine<3>(out, rows, weights, taps, n);
-    case 4:
-      return combine<4>(out, rows, weights, taps, n);
-    default:
-      return combine<0>(out, rows, weights, taps, n);
+  AVX2 static void copy_row(int16_t *out, const uint8_t *row, int n) {
+    const __m256i start = _mm256_set1_epi16((int16_t)0x8000);
+    for (int i = 0;; i = std::min(i + 16, n - 16)) {
+      const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(row + i)));
+      _mm256_storeu_si256((__m256i *)(out + i), _mm256_add_epi16(_mm256_slli_epi16(x, 8), start));
+      if (i == n - 16) return;
+    }
   }
-}
+
+  // kTaps = 0: any number. The last block overlaps the one before.
+  template <int kTaps>
+  AVX2 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    const int count = kTaps ? kTaps : taps;
+    const __m256i start = _mm256_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm256_set1_epi16((int16_t)0xff00);
+    int32_t pair[kMostFixedTaps];
+    for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
+    for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
+      __m256i even = start, odd = start;
+      for (int t = 0; t < count; t++) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)(rows[t] + i)), w = _mm256_set1_epi32(pair[t]);
+        even = _mm256_add_epi16(even, _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
+        odd = _mm256_add_epi16(odd, _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
+      }
+      store_lanes(out + i, _mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
+      if (i == n - kBlock) return;
+    }
+  }
+};
 
 AVX2 void combine_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n, int shift) {
   const __m256i zero = _mm256_setzero_si256(), half = _mm256_set1_epi32(1 << (shift - 1));
@@ -202,5 +190,6 @@ void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, R
 
 }  // namespace
 
-const FixedPoint kFixedAvx2 = {vertical, vertical_signed, horizontal, prepare, exact_rows_avx2, exact_pixels_avx2};
+const FixedPoint kFixedAvx2 = {vertical_by<Rows>, vertical_signed, horizontal,
+                               prepare,           exact_rows_avx2, exact_pixels_avx2};
 #endif

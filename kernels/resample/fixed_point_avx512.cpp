@@ -27,50 +27,39 @@ alignas(64) const int16_t kInterleave[2][32] = {{0, 32, 1, 33, 2,  34, 3,  35, 4
 
 AVX512_INLINE __mmask64 first_bytes(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 
-// kTaps = 0: any number.
-template <int kTaps>
-AVX512 void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  const int count = kTaps ? kTaps : taps;
-  const __m512i start = _mm512_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm512_set1_epi16((int16_t)0xff00);
-  const __m512i order0 = _mm512_load_si512(kInterleave[0]), order1 = _mm512_load_si512(kInterleave[1]);
-  int32_t pair[kMostFixedTaps];
-  for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
-  for (int i = 0; i < n; i += 64) {
-    const __mmask64 mask = first_bytes(n - i);
-    __m512i even = start, odd = start;
-    for (int t = 0; t < count; t++) {
-      const __m512i x = _mm512_maskz_loadu_epi8(mask, rows[t] + i), w = _mm512_set1_epi32(pair[t]);
-      even = _mm512_add_epi16(even, _mm512_mulhi_epu16(_mm512_slli_epi16(x, 8), w));
-      odd = _mm512_add_epi16(odd, _mm512_mulhi_epu16(_mm512_and_si512(x, high), w));
+struct Rows {
+  static constexpr int kLeast = 1;
+
+  AVX512 static void copy_row(int16_t *out, const uint8_t *row, int n) {
+    const __m512i start = _mm512_set1_epi16((int16_t)0x8000);
+    for (int i = 0; i < n; i += 32) {
+      const __mmask32 mask = (__mmask32)first_bytes(std::min(n - i, 32));
+      const __m512i x = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, row + i));
+      _mm512_storeu_si512(out + i, _mm512_add_epi16(_mm512_slli_epi16(x, 8), start));
     }
-    _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(even, order0, odd));
-    if (n - i > 32) _mm512_storeu_si512(out + i + 32, _mm512_permutex2var_epi16(even, order1, odd));
   }
-}
 
-AVX512 void copy_row(int16_t *out, const uint8_t *row, int n) {
-  const __m512i start = _mm512_set1_epi16((int16_t)0x8000);
-  for (int i = 0; i < n; i += 32) {
-    const __mmask32 mask = (__mmask32)first_bytes(std::min(n - i, 32));
-    const __m512i x = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, row + i));
-    _mm512_storeu_si512(out + i, _mm512_add_epi16(_mm512_slli_epi16(x, 8), start));
+  // kTaps = 0: any number.
+  template <int kTaps>
+  AVX512 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    const int count = kTaps ? kTaps : taps;
+    const __m512i start = _mm512_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm512_set1_epi16((int16_t)0xff00);
+    const __m512i order0 = _mm512_load_si512(kInterleave[0]), order1 = _mm512_load_si512(kInterleave[1]);
+    int32_t pair[kMostFixedTaps];
+    for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
+    for (int i = 0; i < n; i += 64) {
+      const __mmask64 mask = first_bytes(n - i);
+      __m512i even = start, odd = start;
+      for (int t = 0; t < count; t++) {
+        const __m512i x = _mm512_maskz_loadu_epi8(mask, rows[t] + i), w = _mm512_set1_epi32(pair[t]);
+        even = _mm512_add_epi16(even, _mm512_mulhi_epu16(_mm512_slli_epi16(x, 8), w));
+        odd = _mm512_add_epi16(odd, _mm512_mulhi_epu16(_mm512_and_si512(x, high), w));
+      }
+      _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(even, order0, odd));
+      if (n - i > 32) _mm512_storeu_si512(out + i + 32, _mm512_permutex2var_epi16(even, order1, odd));
+    }
   }
-}
-
-void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  switch (taps) {
-    case 1:
-      return copy_row(out, rows[0], n);
-    case 2:
-      return combine<2>(out, rows, weights, taps, n);
-    case 3:
-      return combine<3>(out, rows, weights, taps, n);
-    case 4:
-      return combine<4>(out, rows, weights, taps, n);
-    default:
-      return combine<0>(out, rows, weights, taps, n);
-  }
-}
+};
 
 AVX512 void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *weights, int taps, int n,
                             int shift) {
@@ -189,5 +178,6 @@ void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, R
 
 }  // namespace
 
-const FixedPoint kFixedAvx512 = {vertical, vertical_signed, horizontal, prepare, exact_rows_avx2, exact_pixels_avx2};
+const FixedPoint kFixedAvx512 = {vertical_by<Rows>, vertical_signed, horizontal,
+                                 prepare,           exact_rows_avx2, exact_pixels_avx2};
 #endif

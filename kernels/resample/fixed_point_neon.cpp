@@ -12,65 +12,53 @@ namespace {
 
 constexpr int kBlock = 16;
 
-void copy_row(int16_t *out, const uint8_t *row, int n) {
-  const uint16x8_t start = vdupq_n_u16(0x8000);
-  for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
-    const uint8x16_t x = vld1q_u8(row + i);
-    vst1q_u16((uint16_t *)out + i, vaddq_u16(vshll_n_u8(vget_low_u8(x), 8), start));
-    vst1q_u16((uint16_t *)out + i + 8, vaddq_u16(vshll_high_n_u8(x, 8), start));
-    if (i == n - kBlock) return;
-  }
-}
+struct Rows {
+  static constexpr int kLeast = kBlock;
 
-// Rows are combined by the blocks of kVectors, the last of which overlaps the one before. A weight's upper
-// byte gives whole values, of what its lower byte gives the fraction is cut off, as of the whole product.
-// kTaps = 0: any number.
-template <int kTaps, int kVectors>
-void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  constexpr int kStep = kBlock * kVectors;
-  const int count = kTaps ? kTaps : taps;
-  const uint16x8_t start = vdupq_n_u16((uint16_t)(0x8000 + count / 2));
-  uint8_t upper[kMostFixedTaps], lower[kMostFixedTaps];
-  for (int t = 0; t < count; t++) upper[t] = (uint8_t)(weights[t] >> 8), lower[t] = (uint8_t)weights[t];
-  for (int i = 0;; i = std::min(i + kStep, n - kStep)) {
-    uint16x8_t low[kVectors], high[kVectors];
-    for (int v = 0; v < kVectors; v++) low[v] = high[v] = start;
-    for (int t = 0; t < count; t++) {
-      const uint8x16_t a = vdupq_n_u8(upper[t]), b = vdupq_n_u8(lower[t]);
-      const uint8_t *row = rows[t] + i;
-      for (int v = 0; v < kVectors; v++) {
-        const uint8x16_t x = vld1q_u8(row + kBlock * v);
-        low[v] = vmlal_u8(low[v], vget_low_u8(x), vget_low_u8(a)), high[v] = vmlal_high_u8(high[v], x, a);
-        low[v] = vsraq_n_u16(low[v], vmull_u8(vget_low_u8(x), vget_low_u8(b)), 8);
-        high[v] = vsraq_n_u16(high[v], vmull_high_u8(x, b), 8);
-      }
+  static void copy_row(int16_t *out, const uint8_t *row, int n) {
+    const uint16x8_t start = vdupq_n_u16(0x8000);
+    for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
+      const uint8x16_t x = vld1q_u8(row + i);
+      vst1q_u16((uint16_t *)out + i, vaddq_u16(vshll_n_u8(vget_low_u8(x), 8), start));
+      vst1q_u16((uint16_t *)out + i + 8, vaddq_u16(vshll_high_n_u8(x, 8), start));
+      if (i == n - kBlock) return;
     }
-    uint16_t *to = (uint16_t *)out + i;
-    for (int v = 0; v < kVectors; v++) vst1q_u16(to + kBlock * v, low[v]), vst1q_u16(to + kBlock * v + 8, high[v]);
-    if (i == n - kStep) return;
   }
-}
 
-template <int kTaps>
-void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  (n < 4 * kBlock ? combine<kTaps, 1> : combine<kTaps, 4>)(out, rows, weights, taps, n);
-}
-
-void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
-  if (n < kBlock) return kFixedPlain.vertical(out, rows, weights, taps, n);
-  switch (taps) {
-    case 1:
-      return copy_row(out, rows[0], n);
-    case 2:
-      return combine<2>(out, rows, weights, taps, n);
-    case 3:
-      return combine<3>(out, rows, weights, taps, n);
-    case 4:
-      return combine<4>(out, rows, weights, taps, n);
-    default:
-      return combine<0>(out, rows, weights, taps, n);
+  // Rows are combined by the blocks of kVectors, the last of which overlaps the one before. A weight's upper
+  // byte gives whole values, of what its lower byte gives the fraction is cut off, as of the whole product.
+  // kTaps = 0: any number.
+  template <int kTaps, int kVectors>
+  static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    constexpr int kStep = kBlock * kVectors;
+    const int count = kTaps ? kTaps : taps;
+    const uint16x8_t start = vdupq_n_u16((uint16_t)(0x8000 + count / 2));
+    uint8_t upper[kMostFixedTaps], lower[kMostFixedTaps];
+    for (int t = 0; t < count; t++) upper[t] = (uint8_t)(weights[t] >> 8), lower[t] = (uint8_t)weights[t];
+    for (int i = 0;; i = std::min(i + kStep, n - kStep)) {
+      uint16x8_t low[kVectors], high[kVectors];
+      for (int v = 0; v < kVectors; v++) low[v] = high[v] = start;
+      for (int t = 0; t < count; t++) {
+        const uint8x16_t a = vdupq_n_u8(upper[t]), b = vdupq_n_u8(lower[t]);
+        const uint8_t *row = rows[t] + i;
+        for (int v = 0; v < kVectors; v++) {
+          const uint8x16_t x = vld1q_u8(row + kBlock * v);
+          low[v] = vmlal_u8(low[v], vget_low_u8(x), vget_low_u8(a)), high[v] = vmlal_high_u8(high[v], x, a);
+          low[v] = vsraq_n_u16(low[v], vmull_u8(vget_low_u8(x), vget_low_u8(b)), 8);
+          high[v] = vsraq_n_u16(high[v], vmull_high_u8(x, b), 8);
+        }
+      }
+      uint16_t *to = (uint16_t *)out + i;
+      for (int v = 0; v < kVectors; v++) vst1q_u16(to + kBlock * v, low[v]), vst1q_u16(to + kBlock * v + 8, high[v]);
+      if (i == n - kStep) return;
+    }
   }
-}
+
+  template <int kTaps>
+  static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    (n < 4 * kBlock ? combine<kTaps, 1> : combine<kTaps, 4>)(out, rows, weights, taps, n);
+  }
+};
 
 // Four sums to which sixteen bytes times a weight are added.
 struct Sums {
@@ -305,5 +293,5 @@ void exact_rows(uint8_t *out, const uint8_t *in, int64_t pitch, const int32_t *w
 
 }  // namespace
 
-const FixedPoint kFixedNeon = {vertical, vertical_signed, horizontal, prepare, exact_rows, nullptr};
+const FixedPoint kFixedNeon = {vertical_by<Rows>, vertical_signed, horizontal, prepare, exact_rows, nullptr};
 #endif
