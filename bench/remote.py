@@ -160,15 +160,16 @@ def one_batch(o: argparse.Namespace) -> Iterator[int]:
     return objects(SLOW, exec_pipelined=False, exec_async=False, prefetch_queue_depth=1)(o)
 
 
-def of_reader(make):
+IN_A_BUCKET = {"storage_options": {"endpoint": SLOW, "aws_skip_signature": "true", "aws_region": "us-east-1"}}
+
+
+def of_reader(make, **arguments):
     """Samples of a reader, not decoded."""
 
     def contender(o: argparse.Namespace) -> Iterator[int]:
         from penstock import fn, pipeline_def
 
-        options = {"endpoint": SLOW, "aws_skip_signature": "true", "aws_region": "us-east-1"}
-
-        @pipeline_def(batch_size=o.batch, num_threads=o.threads, seed=1, storage_options=options)
+        @pipeline_def(batch_size=o.batch, num_threads=o.threads, seed=1, **arguments)
         def pipe():
             return make(fn.readers)
 
@@ -249,10 +250,12 @@ CONTENDERS = {
     ),
     "tar shards, 30 ms a request: webdataset": by_webdataset,
     "objects of a bucket, 30 ms a request: penstock": of_reader(
-        lambda readers: readers.file(files=[f"s3://objects/{i}" for i in range(OBJECTS)])[0]
+        lambda readers: readers.file(files=[f"s3://objects/{i}" for i in range(OBJECTS)])[0], **IN_A_BUCKET
     ),
     "objects of a bucket, 30 ms a request: s3fs and DataLoader": by_s3fs,
-    "MDS shards, 30 ms a request: penstock": of_reader(lambda readers: readers.mds(path="s3://mds", columns=["x"])),
+    "MDS shards, 30 ms a request: penstock": of_reader(
+        lambda readers: readers.mds(path="s3://mds", columns=["x"]), **IN_A_BUCKET
+    ),
     "MDS shards, 30 ms a request: MosaicML streaming": by_streaming,
 }
 RIVALS = ("webdataset", "s3fs and DataLoader", "MosaicML streaming")

@@ -230,6 +230,15 @@ class _Handler(BaseHTTPRequestHandler):
             server.stopped.wait(30)
             self.close_connection = True
             return None
+        if fault == "trickle":  # it never stops sending
+            self.close_connection = True
+            self.send(status, b"", {**headers, "Content-Length": str(len(body))})
+            for byte in body:
+                if server.stopped.wait(0.05):
+                    break
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+            return None
         if fault == "cut":
             headers["Content-Length"] = str(len(body))
             self.close_connection = True

@@ -4,16 +4,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
-#include <memory>
 #include <vector>
 
 #include "core/export.h"
@@ -25,7 +23,10 @@ namespace {
 constexpr int64_t kChunk = 16 << 10;  // that a checksum is of
 constexpr int kChunks = DiskCache::kBlock / kChunk, kFolders = 256;
 constexpr size_t kTagSize = 104;
-constexpr time_t kFresh = 60;           // a file's time need not be changed if it was within so many seconds
+// A file's time need not be changed if it was within so many seconds. So long files stay open, too: those that another
+// process has deleted take their room on the disk until then.
+constexpr time_t kFresh = 60;
+constexpr size_t kMostOpen = 4096;
 constexpr time_t kAbandoned = 15 * 60;  // what is unfinished and older was left by a process that was killed
 constexpr char kMagic[8] = {'p', 'e', 'n', 's', 't', 'k', '0', '3'};
 constexpr char kUnfinished[] = ".unfinished";
@@ -118,60 +119,110 @@ int64_t sum_of(int64_t bytes, int64_t i) { return std::min(kChunk, bytes - i * k
 
 }  // namespace
 
+struct DiskCache::Block {
+  File file;
+  Header h;
+  explicit Block(const char *path) : file(path, O_RDONLY) {}
+};
+
 DiskCache::DiskCache(const char *folder, int64_t most_bytes)
-    : folder_(folder), most_bytes_(most_bytes), until_look_(0) {}
+    : folder_(folder), most_bytes_(most_bytes), until_look_(0), most_open_(kMostOpen) {
+  rlimit limit;
+  if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
+    most_open_ = std::min<size_t>(limit.rlim_cur / 4, kMostOpen);
+}
+DiskCache::~DiskCache() = default;
 
 // Users, passwords and signatures are no part of it: what they let one read is told by its version.
-std::string DiskCache::path_of(const std::string &url, int64_t block, uint64_t *check) const {
+DiskCache::Name DiskCache::name_of(const std::string &url, int64_t block) {
   uint64_t name = 0xcbf29ce484222325ull, other = name ^ 0x9e3779b97f4a7c15ull;
   for (const unsigned char c : without_secrets(url) + '\n' + std::to_string(block))  // FNV-1a
     name = (name ^ c) * 0x100000001b3ull, other = (other ^ c) * 0x100000001b3ull;
-  name = mixed(name), *check = mixed(other);
+  return {mixed(name), mixed(other)};
+}
+
+std::string DiskCache::path_of(const Name &name) const {
   char text[40];
-  snprintf(text, sizeof text, "/%02x/%016llx", (int)(name % kFolders), (unsigned long long)name);
+  snprintf(text, sizeof text, "/%02x/%016llx", (int)(name.file % kFolders), (unsigned long long)name.file);
   return folder_ + text;
 }
 
-bool DiskCache::read(const std::string &url, int64_t block, RemoteVersion version, int64_t offset, int64_t length,
+// Null: there is none that is sound.
+std::shared_ptr<const DiskCache::Block> DiskCache::open_anew(const Name &name) const {
+  auto block = std::make_shared<Block>(path_of(name).c_str());
+  const int fd = block->file.fd;
+  if (fd < 0 || !read_all(fd, &block->h, sizeof block->h, 0) || !is_sound(block->h, name.check)) return nullptr;
+  struct stat info;
+  if (!fstat(fd, &info) && info.st_mtime < time(nullptr) - kFresh) futimens(fd, nullptr);
+  return block;
+}
+
+// Null: there is none in this version. Others are opened anew, as somebody may have written that one meanwhile. Where
+// there is no room for more of them those that are open stay so: of what is read in turn, the one that was read last
+// comes last.
+std::shared_ptr<const DiskCache::Block> DiskCache::open(const Name &name, RemoteVersion version) {
+  const auto is_wanted = [&](const Block &b) {
+    return b.h.check == name.check && b.h.version == version.version && b.h.object_size == version.size;
+  };
+  const time_t period = time(nullptr) / kFresh;
+  {
+    decltype(open_) old;  // closed when the lock is free again
+    std::lock_guard<std::mutex> lock(open_mutex_);
+    if (period != open_period_) old.swap(open_), open_period_ = period;
+    const auto found = open_.find(name.file);
+    if (found != open_.end() && is_wanted(*found->second)) return found->second;
+  }
+  auto block = open_anew(name);
+  if (!block || !is_wanted(*block)) return nullptr;
+  std::lock_guard<std::mutex> lock(open_mutex_);
+  if (open_.size() < most_open_ || open_.count(name.file)) open_[name.file] = block;
+  return block;
+}
+
+void DiskCache::forget(const Name &name) {
+  std::lock_guard<std::mutex> lock(open_mutex_);
+  open_.erase(name.file);
+}
+
+void DiskCache::close_all() {
+  std::lock_guard<std::mutex> lock(open_mutex_);
+  open_.clear();
+}
+
+bool DiskCache::read(const std::string &url, int64_t number, RemoteVersion version, int64_t offset, int64_t length,
                      char *to) {
-  uint64_t check;
-  const File file(path_of(url, block, &check).c_str(), O_RDONLY);
-  if (file.fd < 0) return false;
-  Header h;
-  // What is wanted from the beginning on comes in the same call as the header.
-  const iovec both[] = {{&h, sizeof h}, {to, (size_t)length}};
-  const ssize_t got = preadv(file.fd, both, offset ? 1 : 2, 0);
-  if (got < (ssize_t)sizeof h || !is_sound(h, check)) return false;
-  if (h.version != version.version || h.object_size != version.size || length > h.bytes - offset) return false;
+  const Name name = name_of(url, number);
+  const auto block = open(name, version);
+  if (!block) return false;
+  const Header &h = block->h;
+  if (length > h.bytes - offset) return false;
   const int64_t first = offset / kChunk, last = (offset + length + kChunk - 1) / kChunk;
   const int64_t begin = first * kChunk, end = std::min(last * kChunk, h.bytes);
   const bool is_whole = begin == offset && end == offset + length;
   std::unique_ptr<char[]> around(is_whole ? nullptr : new char[end - begin]);
   char *const data = is_whole ? to : around.get();
-  const bool has_come = is_whole && !offset && got == (ssize_t)sizeof h + length;
-  if (!has_come && !read_all(file.fd, data, end - begin, (int64_t)sizeof h + begin)) return false;
-  for (int64_t i = first; i < last; i++)
-    if (checksum(data + (i - first) * kChunk, sum_of(h.bytes, i)) != h.sum[i]) return false;
+  bool is_right = read_all(block->file.fd, data, end - begin, (int64_t)sizeof h + begin);
+  for (int64_t i = first; i < last && is_right; i++)
+    is_right = checksum(data + (i - first) * kChunk, sum_of(h.bytes, i)) == h.sum[i];
+  if (!is_right) return forget(name), false;
   if (!is_whole) memcpy(to, data + (offset - begin), length);
-  struct stat info;
-  if (!fstat(file.fd, &info) && info.st_mtime < time(nullptr) - kFresh) futimens(file.fd, nullptr);
   return true;
 }
 
 bool DiskCache::find(const std::string &url, RemoteVersion *version, std::string *tag) {
-  uint64_t check;
-  const File file(path_of(url, 0, &check).c_str(), O_RDONLY);
-  Header h;
-  if (file.fd < 0 || !read_all(file.fd, &h, sizeof h, 0) || !is_sound(h, check) || !*h.tag) return false;
-  *version = {h.object_size, h.version}, *tag = h.tag;
+  const auto block = open_anew(name_of(url, 0));
+  if (!block || !*block->h.tag) return false;
+  *version = {block->h.object_size, block->h.version}, *tag = block->h.tag;
   return true;
 }
 
 void DiskCache::write(const std::string &url, int64_t block, RemoteVersion version, const std::string &tag,
                       const char *data, int64_t bytes) {
   if (!writes_ || bytes > kBlock || !make_room()) return;
+  const Name name = name_of(url, block);
+  const std::string path = path_of(name);
   Header h{};
-  const std::string path = path_of(url, block, &h.check);
+  h.check = name.check;
   memcpy(h.magic, kMagic, sizeof kMagic);
   h.object_size = version.size, h.version = version.version, h.bytes = bytes;
   if (tag.size() < kTagSize) memcpy(h.tag, tag.data(), tag.size());
@@ -194,6 +245,7 @@ void DiskCache::write(const std::string &url, int64_t block, RemoteVersion versi
     unlink(unfinished.c_str());
     return give_up("written to", error);
   }
+  forget(name);
   until_look_ -= (int64_t)sizeof h + bytes;
 }
 
@@ -249,6 +301,7 @@ bool DiskCache::make_room() {
       if (total <= enough) break;
       if (!unlink(k.path.c_str())) total -= k.bytes;
     }
+    close_all();
   }
   return true;
 }

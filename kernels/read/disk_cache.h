@@ -3,10 +3,15 @@
 // of which version of the object it is, and has checksums. Any number of processes may use the folder at once, and may
 // be killed at any moment, as files are written under another name first. What was not read for the longest time goes
 // first; when a file was read is its time of change.
+//
+// What is read often stays open, so that nothing is left of a hit but the bytes and their checksums.
 #pragma once
 #include <atomic>
+#include <ctime>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "read/remote_queue.h"
 
@@ -16,6 +21,7 @@ class DiskCache {
 
   // Keeps at most about `most_bytes`; 0 for no limit.
   DiskCache(const char *folder, int64_t most_bytes);
+  ~DiskCache();
 
   // Reads bytes of a block; false if they are not there in this version, or damaged.
   bool read(const std::string &url, int64_t block, RemoteVersion version, int64_t offset, int64_t length, char *to);
@@ -26,7 +32,16 @@ class DiskCache {
              int64_t bytes);
 
  private:
-  std::string path_of(const std::string &url, int64_t block, uint64_t *check) const;
+  struct Name {
+    uint64_t file, check;  // two hashes: that of the file's name, and one that is in it
+  };
+  struct Block;  // an open file
+  static Name name_of(const std::string &url, int64_t block);
+  std::string path_of(const Name &name) const;
+  std::shared_ptr<const Block> open(const Name &name, RemoteVersion version);
+  std::shared_ptr<const Block> open_anew(const Name &name) const;
+  void forget(const Name &name);
+  void close_all();
   void give_up(const char *doing, int error);
   bool make_room();
 
@@ -35,4 +50,8 @@ class DiskCache {
   std::atomic<bool> writes_{true};
   std::mutex mutex_;                 // of making room
   std::atomic<int64_t> until_look_;  // bytes to write until it is looked again how much there is
+  size_t most_open_;
+  std::mutex open_mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<const Block>> open_;  // by name
+  time_t open_period_ = 0;
 };

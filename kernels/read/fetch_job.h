@@ -29,8 +29,8 @@ class FetchJob {
     int64_t bytes;  // -1: nobody knows
   };
 
-  FetchJob(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense, Storage *storage)
-      : f(fetch), index_(index), n_(n), out_(out), dense_(dense), storage_(storage) {
+  FetchJob(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense, Storage *from)
+      : f(fetch), storage(from), index_(index), n_(n), out_(out), dense_(dense) {
     find_spans();
     join_neighbours();
     samples_ = std::make_unique<State[]>(n);
@@ -62,6 +62,21 @@ class FetchJob {
 
   // That a run reads; -1 if that is not known before.
   int64_t bytes_of(int run) const { return runs[run].bytes; }
+
+  // Asks for what a run will read soon; says whether that was possible.
+  bool ask_ahead(int number) {
+    const Run &run = runs[number];
+    const Span &first = spans_[order_.empty() ? run.first : order_[run.first]];
+    if (first.object < 0 || first.offset < 0) return false;
+    const bool is_whole = first.length == -1 && !first.offset;
+    const int64_t begin = first.offset / kAlign * kAlign, bytes = run.bytes + first.offset - begin;
+    try {
+      std::string full;
+      return (is_whole || run.bytes > 0) && storage->ask_ahead(name(first.object, full), begin, is_whole ? -1 : bytes);
+    } catch (const std::exception &) {
+      return false;
+    }
+  }
 
   // Gives how many bytes were read.
   int64_t read(int number, Arena &arena, Scratch &scratch) {
@@ -95,6 +110,7 @@ class FetchJob {
   int failed() const { return failed_; }
 
   const Fetch f;
+  Storage *const storage;
   const uint64_t number = ++count();
   std::vector<Run> runs;
   // Of the fetcher, by its mutex:
@@ -185,7 +201,7 @@ class FetchJob {
   std::shared_ptr<Object> open(const Span &span) {
     std::string full;
     const Storage::Way once = f.direct ? Storage::kDirect : Storage::kOnce;
-    return storage_->open(name(span.object, full), span.length < 0 ? once : Storage::kKept);
+    return storage->open(name(span.object, full), span.length < 0 ? once : Storage::kKept);
   }
 
   // The bytes are in `block` then, if there are any.
@@ -369,7 +385,6 @@ class FetchJob {
   const int64_t n_;
   Tensor *const out_;
   void *const *const dense_;
-  Storage *storage_;
   std::vector<Span> spans_;  // by sample
   std::vector<int64_t> begins_;
   std::vector<Part> bytes_;

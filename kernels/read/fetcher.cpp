@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/fetcher.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -18,13 +20,17 @@ static int64_t now_ns() {
 // One more thread is worth it for so much waiting, and all are when nothing has come for so long.
 static constexpr int64_t kWorthAThread = 64000;
 static constexpr auto kNoProgress = std::chrono::milliseconds(5);
+// So many runs a thread may ask for before it reads the first of them: it then wakes for all of them once, and not for
+// each. But there are so many threads as long as there is enough to read.
+static constexpr int kMostOfAThread = 8, kThreadsAtLeast = 4;
 // So many objects of unknown size are read ahead until the size of one is known.
 static constexpr int kFirstWhole = 16;
 
-Fetcher::Fetcher(int n_threads, int64_t most_bytes)
+Fetcher::Fetcher(int n_threads, int64_t most_bytes, bool waits)
     : most_bytes_(most_bytes),
       whole_bytes_(most_bytes / kFirstWhole),
       n_threads_(n_threads),
+      waits_(waits),
       processors_(std::max((int)std::thread::hardware_concurrency(), 1)),
       most_busy_(n_threads),
       run_ns_(n_threads * kWorthAThread) {
@@ -128,7 +134,19 @@ void Fetcher::watch(std::unique_lock<std::mutex> &lock) {
   if (status == std::cv_status::timeout && finished_ == before) most_busy_ = std::min(2 * most_busy_, n_threads_);
 }
 
+namespace {
+struct Taken {
+  int run;
+  int64_t known, expected;  // bytes
+};
+}  // namespace
+
 void Fetcher::work() {
+#if defined(__linux__)
+  // They wake for answers, which may wait while a processor is at a sample.
+  const sched_param none{};
+  if (waits_) sched_setscheduler(0, SCHED_BATCH, &none);
+#endif
   Scratch scratch;
   FetchJob::Arena arena;
   std::unique_lock<std::mutex> lock(mutex_);
@@ -140,34 +158,53 @@ void Fetcher::work() {
         wake_.wait(lock);
     }
     if (stop_) return;
-    FetchJob *job = to_begin_.front();
-    const int run = job->next_run++;
+    FetchJob *const job = to_begin_.front();
+    Storage *const storage = job->storage;
+    const int most = std::clamp(most_busy_ / kThreadsAtLeast, 1, kMostOfAThread);
+    Taken taken[kMostOfAThread];
+    int n = 0;
     const int64_t began = now_ns();
-    if (!run) job->done.begin_ns = began;
-    if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
-    busy_++;
-    const int64_t known = job->bytes_of(run), expected = known < 0 ? whole_bytes_ : std::min(known, most_bytes_);
-    hold(expected);
+    bool asked_ahead;
+    do {
+      const int run = job->next_run++;
+      if (!run) job->done.begin_ns = began;
+      if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
+      const int64_t known = job->bytes_of(run), expected = known < 0 ? whole_bytes_ : std::min(known, most_bytes_);
+      busy_++;
+      hold(expected);
+      taken[n++] = {run, known, expected};
+      asked_ahead = false;
+      if (most > 1) {
+        lock.unlock();
+        asked_ahead = job->ask_ahead(run);
+        lock.lock();
+      }
+    } while (asked_ahead && n < most && busy_ < most_busy_ && may_go_on() && to_begin_.front() == job);
     const bool more = may_go_on() && (busy_ < most_busy_ || !watched_);
     lock.unlock();
     if (more) wake_.notify_one();
     if (arena.number != job->number) arena = {job, job->number};
-    const int64_t bytes = job->read(run, arena, scratch), ended = now_ns();
-    lock.lock();
-    busy_--;
-    learn(ended - began);
-    hold(bytes - expected);
-    if (known < 0) whole_bytes_ += (bytes - whole_bytes_) / kFirstWhole;
-    job->done.bytes_read += bytes;
-    job->runs_left--;
-    if (!job->runs_left) job->done.end_ns = ended;
-    if (!job->runs_left || job->runs_left == job->last_quarter()) job->progress.notify_all();
+    for (int i = 0; i < n; i++) {
+      const Taken &t = taken[i];
+      const int64_t bytes = job->read(t.run, arena, scratch), ended = now_ns();
+      if (i + 1 == n) storage->drop_asked();
+      lock.lock();
+      busy_--;
+      learn(ended - began);
+      hold(bytes - t.expected);
+      if (t.known < 0) whole_bytes_ += (bytes - whole_bytes_) / kFirstWhole;
+      job->done.bytes_read += bytes;
+      job->runs_left--;
+      if (!job->runs_left) job->done.end_ns = ended;
+      if (!job->runs_left || job->runs_left == job->last_quarter()) job->progress.notify_all();
+      if (i + 1 < n) lock.unlock();
+    }
   }
 }
 
-EXPORT Fetcher *fetcher_create(int32_t n_threads, int64_t most_bytes) {
+EXPORT Fetcher *fetcher_create(int32_t n_threads, int64_t most_bytes, int32_t waits) {
   try {
-    return new Fetcher(n_threads, most_bytes);
+    return new Fetcher(n_threads, most_bytes, waits);
   } catch (const std::exception &) {
     return nullptr;
   }

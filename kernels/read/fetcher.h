@@ -53,8 +53,9 @@ class RemoteStorage;
 class Fetcher {
  public:
   // Reads no more ahead when `most_bytes` are held: that were read, or are being read, and nobody has waited for yet.
-  // But always for the batch that is waited for, or else the oldest.
-  Fetcher(int n_threads, int64_t most_bytes);
+  // But always for the batch that is waited for, or else the oldest. `waits`: it reads what other machines send, and
+  // its threads interrupt no other that computes.
+  Fetcher(int n_threads, int64_t most_bytes, bool waits);
   ~Fetcher();
   // Begins to read the n samples at `index`, whose outputs are described in `out` (n_out, n). `dense` (n_out) is memory
   // for those of fixed shapes, null for others, and may be null itself. `remote` is where
@@ -84,7 +85,9 @@ class Fetcher {
   int64_t whole_bytes_;               // of objects that are read whole, on average
   // As many threads read at once as their waiting is worth: many where answers take long, few where they are here soon,
   // as threads that fight for the processors only cost time.
-  const int n_threads_, processors_;
+  const int n_threads_;
+  const bool waits_;
+  const int processors_;
   int most_busy_, busy_ = 0;
   int64_t run_ns_;        // how long a run takes, on average
   int64_t finished_ = 0;  // runs

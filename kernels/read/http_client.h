@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "read/remote_queue.h"
+#include "read/http_exchange.h"
 
 class HttpClient {
  public:
@@ -15,19 +15,32 @@ class HttpClient {
   // Carries out the request: its state is then kDone, or kFailed if that may pass. False: it is for the general client.
   // Gives up with an exception when `is_unwanted()`. Says how often a second connection was asked for the same.
   bool carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of, int *hedged);
+  // Sends a request that this thread will carry out in a moment, over a connection that was kept. Says whether there
+  // was one.
+  bool ask_ahead(const char *name, int64_t offset, int64_t length);
+  void drop_asked();  // those of this thread that were not carried out
 
  private:
-  struct Url {
-    std::string server, host, port, path;
+  struct Connection {
+    int fd;       // -1: there is none
+    size_t head;  // bytes of the last answer's head, which are most often those of the next one's
   };
-  class Exchange;
-  static bool parse(const std::string &name, Url *url);
-  bool begin(Exchange &exchange, bool may_be_kept);
-  void race(Exchange &first, Exchange &second);
-  int take(const Url &url);  // a kept connection; -1: there is none
-  void keep(const Url &url, int fd);
+  struct Asked {
+    HttpClient *client;
+    std::string name;
+    int64_t offset, length;
+    Connection connection;
+    int64_t sent_ns;
+  };
+  static thread_local std::vector<Asked> asked_;  // ahead
+  bool was_asked(const RemoteRequest &request, Asked *found);
+  static bool parse(const std::string &name, HttpUrl *url);
+  bool begin(HttpExchange &exchange, const RemoteRequest &request, bool may_be_kept);
+  void race(HttpExchange &first, HttpExchange &second);
+  Connection take(const HttpUrl &url);  // one that was kept
+  void keep(const HttpUrl &url, Connection connection);
 
   const RemoteLimits limits_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<int>> kept_;  // connections by server
+  std::map<std::string, std::vector<Connection>> kept_;  // by server
 };

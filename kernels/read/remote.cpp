@@ -62,6 +62,11 @@ std::shared_ptr<Object> RemoteStorage::open(const char *name, Way way) {
   return std::make_shared<RemoteObject>(*this, name);
 }
 
+// With a cache there is more to look at before anything is asked for.
+bool RemoteStorage::ask_ahead(const char *name, int64_t offset, int64_t length) {
+  return !cache_ && queue_.ask_ahead(name, offset, length);
+}
+
 void RemoteStorage::know(const std::string &name, RemoteVersion found) {
   std::lock_guard<std::shared_mutex> lock(versions_mutex_);
   versions_[hash_of(name)] = found;
@@ -169,10 +174,11 @@ void RemoteStorage::read_blocks(const std::string &name, RemoteVersion version, 
 
 RemoteStorage::Answer RemoteStorage::ask(const std::string &name, int64_t offset, int64_t length, char *to,
                                          const std::string &unless) {
-  auto answer = queue_.ask(name, offset, length, to, unless, counts_, closing_);
+  RemoteVersion first{0, 0};
+  const bool was_known = known(name, &first);
+  auto answer = queue_.ask(name, offset, length, to, unless, first.size, counts_, closing_);
   if (answer->is_unchanged) return answer;
-  RemoteVersion first;
-  if (!known(name, &first)) {
+  if (!was_known) {
     std::lock_guard<std::shared_mutex> lock(versions_mutex_);
     first = versions_.emplace(hash_of(name), answer->found).first->second;
   }

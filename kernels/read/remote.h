@@ -13,6 +13,8 @@ class RemoteStorage : public Storage {
   RemoteStorage(RemoteQueue &queue, DiskCache *cache) : queue_(queue), cache_(cache) {}
   // Names that are no URLs are files of this machine.
   std::shared_ptr<Object> open(const char *name, Way way) override;
+  bool ask_ahead(const char *name, int64_t offset, int64_t length) override;
+  void drop_asked() override { queue_.drop_asked(); }
 
   int64_t size(const std::string &name);
   // `to` null: in a block that is then the caller's.

@@ -57,11 +57,13 @@ static bool nobody_wants_it(const std::atomic<bool> &closing) {
 }
 
 std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t offset, int64_t length, char *to,
-                                                const std::string &unless, RemoteCounts &counts,
+                                                const std::string &unless, int64_t expected, RemoteCounts &counts,
                                                 const std::atomic<bool> &closing) {
   const int64_t since = now_ns();
   for (int tries = 1;; tries++) {
+    if (nobody_wants_it(closing)) fail("it was no longer wanted");
     auto r = std::make_shared<RemoteRequest>(name, offset, length, to, unless);
+    r->expected = expected;
     add(counts.requests, 1);
     carry_out(r, counts, closing);
     if (r->state == RemoteRequest::kDone) {
@@ -78,6 +80,14 @@ std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t
     add(counts.retries, 1);
     wait_before_retry(*r, tries, since, closing);
   }
+}
+
+bool RemoteQueue::ask_ahead(const char *name, int64_t offset, int64_t length) {
+  return http_ && http_->ask_ahead(name, offset, length);
+}
+
+void RemoteQueue::drop_asked() {
+  if (http_) http_->drop_asked();
 }
 
 // The mutex is locked.

@@ -54,6 +54,7 @@ struct RemoteRequest {
   std::string name;
   int64_t offset, length;  // bytes, or one of the constants above
   char *to;                // null: to a block of the memory pool
+  int64_t expected = 0;    // bytes of an object that is read to its end, if that is known
   State state = kWaiting;
   std::shared_ptr<std::condition_variable> answered;  // of one that is in the queue
   std::string unless;                                 // an ETag: no bytes are wanted of the version that has it
@@ -88,7 +89,12 @@ class RemoteQueue {
 
   // Waits for the answer, and counts. Fails with the reason, and when the reader is `closing`.
   std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to,
-                                     const std::string &unless, RemoteCounts &counts, const std::atomic<bool> &closing);
+                                     const std::string &unless, int64_t expected, RemoteCounts &counts,
+                                     const std::atomic<bool> &closing);
+
+  // As in `Storage`.
+  bool ask_ahead(const char *name, int64_t offset, int64_t length);
+  void drop_asked();
 
   // For threads that carry out requests. `take` waits for the next one.
   void take(RemoteTask *task);

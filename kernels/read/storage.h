@@ -36,6 +36,11 @@ class Storage {
   virtual ~Storage() = default;
   // Fails with the reason. No lock is held while it waits.
   virtual std::shared_ptr<Object> open(const char *name, Way way) = 0;
+  // Asks for bytes that this thread will read from the object in a moment (a length of -1: to the end), if that is
+  // possible without waiting. Says whether it was.
+  virtual bool ask_ahead(const char *, int64_t /* offset */, int64_t /* length */) { return false; }
+  // What was asked for and not read is not wanted.
+  virtual void drop_asked() {}
 };
 
 std::unique_ptr<Storage> local_files();

@@ -3,8 +3,8 @@
 //
 //   fuzz_http NAME LIMIT SEED FILE...
 //
-// A thread answers each request on the loopback device with the bytes of the input and then closes the connection, or
-// leaves it open where the input is an answer that the client takes for whole.
+// A thread answers requests on the loopback device with the bytes of the input and then closes the connection. Where a
+// good answer comes before it, over the same connection, the client expects the head to be as long as that one's.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -31,9 +31,10 @@ class Server {
     port = ntohs(address.sin_port);
     std::thread([this] { run(); }).detach();
   }
-  void answer_with(const File &f) {
+  // `head`: of good answers.
+  void answer_with(const File &f, size_t head) {
     std::lock_guard<std::mutex> lock(mutex_);
-    answer_ = f;
+    answer_ = f, good_head_ = head;
   }
   int port;
 
@@ -42,29 +43,45 @@ class Server {
     for (;;) {
       const int fd = accept(listener_, nullptr, nullptr);
       if (fd < 0) continue;
-      std::string request;
-      char data[4096];
-      while (request.find("\r\n\r\n") == std::string::npos) {
-        const ssize_t n = recv(fd, data, sizeof data, 0);
-        if (n <= 0) break;
-        request.append(data, (size_t)n);
-      }
-      File answer;
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        answer = answer_;
-      }
-      for (size_t done = 0; done < answer.size();) {
-        const ssize_t n = send(fd, answer.data() + done, answer.size() - done, MSG_NOSIGNAL);
-        if (n <= 0) break;
-        done += (size_t)n;
+      while (serve(fd)) {
       }
       close(fd);
     }
   }
+  // Whether the connection stays open.
+  bool serve(int fd) {
+    std::string request;
+    char data[4096];
+    while (request.find("\r\n\r\n") == std::string::npos) {
+      const ssize_t n = recv(fd, data, sizeof data, 0);
+      if (n <= 0) return false;
+      request.append(data, (size_t)n);
+    }
+    const bool is_good = request.find(" /good ") != std::string::npos;
+    std::string answer;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      answer = is_good ? good_answer(request) : std::string(answer_.begin(), answer_.end());
+    }
+    for (size_t done = 0; done < answer.size();) {
+      const ssize_t n = send(fd, answer.data() + done, answer.size() - done, MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      done += (size_t)n;
+    }
+    return is_good;
+  }
+  std::string good_answer(const std::string &request) const {
+    const bool is_part = request.find("\r\nRange: ") != std::string::npos;
+    std::string head =
+        is_part ? "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 100-109/5000\r\n" : "HTTP/1.1 200 OK\r\n";
+    head += "ETag: \"abc\"\r\nContent-Length: 10\r\nX: ";
+    if (head.size() + 4 < good_head_) head.append(good_head_ - 4 - head.size(), 'x');
+    return head + "\r\n\r\n" + (request.compare(0, 4, "HEAD") ? "0123456789" : "");
+  }
   int listener_;
   std::mutex mutex_;
   File answer_;
+  size_t good_head_ = 0;
 };
 
 struct Counts {
@@ -73,16 +90,20 @@ struct Counts {
 
 void try_one(const File &file, Random &r, Server &server, Counts &counts) {
   counts.inputs++;
-  server.answer_with(file);
+  const std::string text(file.begin(), file.end());
+  const size_t end = text.find("\r\n\r\n"), head = end == std::string::npos ? 0 : end + 4;
+  server.answer_with(file, r() % 4 ? head : below(r, 200));
   constexpr int64_t second = 1000000000;
   HttpClient client({second, 1, second, second, second, 0});
   char place[10];
   const int64_t kinds[] = {RemoteRequest::kToTheEnd, RemoteRequest::kOnlySize, 10, 10};
   const int kind = (int)below(r, 4);
-  RemoteRequest request("http://127.0.0.1:" + std::to_string(server.port) + "/a%20b?c", kind >= 2 ? 100 : 0,
-                        kinds[kind], kind == 3 ? place : nullptr, r() % 4 ? "" : "\"abc\"");
-  // A second time over the same connection, if it was kept.
-  for (int i = 0; i < 2; i++) {
+  const std::string at = "http://127.0.0.1:" + std::to_string(server.port), unless = r() % 4 ? "" : "\"abc\"";
+  RemoteRequest good(at + "/good", kind >= 2 ? 100 : 0, kinds[kind], kind == 3 ? place : nullptr, "");
+  RemoteRequest bad(at + "/a%20b?c", kind >= 2 ? 100 : 0, kinds[kind], kind == 3 ? place : nullptr, unless);
+  bad.expected = r() % 4 ? 10 : below(r, 6000);
+  for (int i = r() % 2; i < 2; i++) {
+    RemoteRequest &request = i ? bad : good;
     int hedged = 0;
     if (!client.carry_out(
             request, [](const void *) { return false; }, nullptr, &hedged)) {

@@ -22,10 +22,10 @@ _DONE, _ = kernels.read_struct(kernels.read_header("read/fetcher.h"), "FetchDone
 
 class Fetcher:
     """`n` native threads that read, for any number of readers and batches at once: at most so many bytes ahead of the
-    batch that is waited for."""
+    batch that is waited for. If they `wait` for answers of other machines, they interrupt no thread that computes."""
 
-    def __init__(self, n: int, most_bytes: int):
-        self.handle = kernels.library().fetcher_create(n, most_bytes)
+    def __init__(self, n: int, most_bytes: int, wait: bool):
+        self.handle = kernels.library().fetcher_create(n, most_bytes, wait)
         if not self.handle:
             raise RuntimeError(f"could not start {n} threads; lower num_threads")
         # A daemon thread may be using it until the very end.

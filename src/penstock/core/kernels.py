@@ -321,14 +321,15 @@ class Pool:
         return self._handle
 
     def fetcher(self, n_threads: int = 0, most_bytes: int = 0) -> Any:
-        """What reads the samples of data sets: a Fetcher of core/fetch.py, by default with as many threads."""
+        """What reads the samples of data sets: a Fetcher of core/fetch.py. With as many threads, for files; with
+        `n_threads` for URLs."""
         self.handle()
         key = n_threads or self.n, most_bytes
         found = self._fetchers.get(key)
         if found is None:
             from .fetch import MOST_BYTES, Fetcher
 
-            found = self._fetchers.setdefault(key, Fetcher(key[0], most_bytes or MOST_BYTES))
+            found = self._fetchers.setdefault(key, Fetcher(key[0], most_bytes or MOST_BYTES, n_threads > 0))
         return found
 
     def run(self, steps: list[Step], n_rows: int, outcome: Outcome) -> None:

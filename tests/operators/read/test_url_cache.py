@@ -114,6 +114,10 @@ def test_damaged_files_are_read_anew(server, tmp_path, damage):
         path.write_bytes(damage(path.read_bytes()))
     for _ in range(2):
         assert epoch(build(server, tmp_path / "cache")) == list(server.objects.values())
+    for path in kept(tmp_path / "cache"):  # they are open now
+        path.write_bytes(damage(path.read_bytes()))
+    for _ in range(2):
+        assert epoch(build(server, tmp_path / "cache")) == list(server.objects.values())
 
 
 def test_spans_of_shards(server, tmp_path, monkeypatch):
@@ -219,9 +223,11 @@ for _ in range(60):
 print(hashlib.md5(repr(sorted(found.items())).encode()).hexdigest())
 """
 
+LITTLE_ROOM = PROGRAM.replace("cache=sys.argv[2]", "cache=sys.argv[2], cache_bytes=4_000_000")
 
-def start(server, cache, seed):
-    command = [sys.executable, "-c", PROGRAM, server.url, str(cache), str(seed)]
+
+def start(server, cache, seed, program=PROGRAM):
+    command = [sys.executable, "-c", program, server.url, str(cache), str(seed)]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=paths)
 
@@ -241,15 +247,18 @@ def digest(server):
     return hashlib.md5(repr(sorted(found.items())).encode()).hexdigest()
 
 
-def test_killed_while_it_is_filled(many, tmp_path):
+@pytest.mark.parametrize("program", [PROGRAM, LITTLE_ROOM], ids=["filled", "filled and emptied"])
+def test_killed_while_it_is_filled(many, tmp_path, program):
     for after in (0.02, 0.1, 0.3):
-        program = start(many, tmp_path / "cache", 1)
-        assert program.stdout.readline() == "begun\n"
+        killed = start(many, tmp_path / "cache", 1, program)
+        assert killed.stdout.readline() == "begun\n"
         time.sleep(after)
-        program.send_signal(signal.SIGKILL)
-        program.communicate(timeout=20)
-    program = start(many, tmp_path / "cache", 1)
-    assert program.communicate(timeout=60)[0].split() == ["begun", digest(many)]
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate(timeout=20)
+    last = start(many, tmp_path / "cache", 1, program)
+    assert last.communicate(timeout=60)[0].split() == ["begun", digest(many)]
+    if program == LITTLE_ROOM:
+        assert sum(p.stat().st_size for p in kept(tmp_path / "cache")) < 5_000_000
 
 
 def test_several_processes_fill_it(many, tmp_path):
@@ -257,6 +266,35 @@ def test_several_processes_fill_it(many, tmp_path):
     for program in programs:
         assert program.communicate(timeout=60)[0].split() == ["begun", digest(many)]
     assert len(kept(tmp_path / "cache")) == 300
+
+
+FEW_FILES = (
+    """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (800, 800))
+"""
+    + PROGRAM
+    + """
+in_cache = [p for p in (os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")) if "/cache/" in p]
+print(len(in_cache), sum("(deleted)" in p for p in in_cache))
+"""
+)
+
+
+def test_some_stay_open(many, tmp_path):
+    """As many as a quarter of the files that a process may open."""
+    for _ in range(2):
+        begun, found, n_open, n_deleted = (
+            start(many, tmp_path / "cache", 1, FEW_FILES).communicate(timeout=60)[0].split()
+        )
+    assert found == digest(many) and 0 < int(n_open) <= 200 and n_deleted == "0"
+
+
+def test_what_is_deleted_does_not_stay_open(many, tmp_path):
+    """Of a cache with little room, which is freed all the time."""
+    program = FEW_FILES.replace(PROGRAM, LITTLE_ROOM)
+    begun, found, n_open, n_deleted = start(many, tmp_path / "cache", 1, program).communicate(timeout=60)[0].split()
+    assert found == digest(many) and int(n_deleted) <= 10
 
 
 def test_arguments():

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from test_by_url import crc32c
+from test_by_url import crc32c, shards
 
 from object_server import serving
 from optional_packages import needs
@@ -50,6 +50,26 @@ def test_many_at_once_when_answers_are_late(server):
     for _ in range(2):
         assert contents(pipe.run()[0]) + contents(pipe.run()[0]) == want
     assert server.at_gate >= 90
+
+
+def test_neighbours_come_together(server, tmp_path):
+    """Samples of shards that are read in order: a request for a batch, or a megabyte of it."""
+    shards(tmp_path / "data")
+    server.put_folder(tmp_path / "data", "wds")
+    server.asked.clear()
+
+    @pipeline_def(batch_size=20, num_threads=2, exec_pipelined=False, exec_async=False, prefetch_queue_depth=1)
+    def pipe():
+        at = [f"{server.url}/wds/{i}" for i in range(3)]
+        paths = {"paths": [f"{a}.tar" for a in at], "index_paths": [f"{a}.idx" for a in at]}
+        return tuple(fn.readers.webdataset(ext=["jpg", "cls"], **paths))
+
+    built = pipe()
+    for _ in range(3):  # a batch is a shard
+        built.run()
+    sizes = [len(server.objects[f"wds/{i}.tar"]) for i in range(3)]
+    asked = [server.asked[f"wds/{i}.tar"] for i in range(3)]
+    assert all(1 <= n <= size // (1 << 20) + 2 for n, size in zip(asked, sizes, strict=True)), (asked, sizes)
 
 
 def s3(server):
@@ -93,6 +113,22 @@ def test_limits_on_time(server, kind):
     with pytest.raises(RuntimeError, match="the server does not answer in time"):
         pipe.run()
     assert pipe.stats()["remote"]["hedged"] == 0
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_a_limit_on_the_whole_request(server, kind):
+    """A server that is never silent for long, and needs minutes for its answer."""
+    server.fault = lambda path, number: "trickle"
+    options = {
+        "client_options": {"read_timeout": "900s", "timeout": "0.5s"},
+        "retry_config": {"retry_timeout": 0.7},
+        "hedge_after": None,
+    } | (s3(server) if kind == "s3" else {})
+    begin = time.monotonic()
+    pipe = build(["s3://d/1" if kind == "s3" else f"{server.url}/d/1"], 1, storage_options=options)
+    with pytest.raises(RuntimeError, match="the server does not answer in time|the answer was cut off"):
+        pipe.run()
+    assert time.monotonic() - begin < 60, "an object of 3,007 bytes would take 150 s"
 
 
 @pytest.mark.parametrize("kind", ["http", "s3"])

@@ -61,12 +61,35 @@ def certificate(folder):
     return folder / "pem"
 
 
-def test_a_certificate_that_is_not_trusted(server, tmp_path):
+def with_tls(server, folder):
+    """From now on. Gives the certificate's file, and the URL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate(tmp_path))
+    file = certificate(folder)
+    context.load_cert_chain(file)
     server.socket = context.wrap_socket(server.socket, server_side=True)
+    return file, server.url.replace("http", "https")
+
+
+@pytest.mark.parametrize("way", ["trusted", "not verified", "bucket"])
+def test_https(server, tmp_path, monkeypatch, way):
+    file, url = with_tls(server, tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))  # which the system's tools for TLS take, too
+    options = {
+        "trusted": None,
+        "not verified": {"client_options": {"allow_invalid_certificates": True}},
+        "bucket": {"endpoint": url, **SECRETS, "aws_region": "us-east-1"},
+    }[way]
+    if way == "not verified":
+        monkeypatch.delenv("SSL_CERT_FILE")
+    pipe = build(["s3://b/x", "s3://b/y"] if way == "bucket" else [f"{url}/b/x", f"{url}/b/y"], storage_options=options)
+    batch = pipe.run()[0]
+    assert [bytes(batch.at(i)) for i in range(2)] == [b"one", b"two"]
+
+
+def test_a_certificate_that_is_not_trusted(server, tmp_path):
+    _, url = with_tls(server, tmp_path)
     begin = time.monotonic()
-    pipe = build([f"{server.url.replace('http', 'https')}/b/x"])
+    pipe = build([f"{url}/b/x"])
     with pytest.raises(RuntimeError, match="the server's certificate is not trusted"):
         pipe.run()
     assert time.monotonic() - begin < 60 and pipe.stats()["remote"]["retries"] == 0
