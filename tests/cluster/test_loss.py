@@ -153,7 +153,7 @@ def run_program(files, rest):
 )
 def test_nothing_is_left_after_exit(files, rest):
     process, pids = run_program(files, rest)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert len(pids) == 2
     wait_until(lambda: not any(map(exists, pids)))
     assert "Traceback" not in err or rest == "raise ValueError", err
@@ -165,7 +165,7 @@ def test_nothing_is_left_after_signals(files, number):
     assert len(pids) == 2
     time.sleep(0.2)
     os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     wait_until(lambda: not any(map(exists, pids)))
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in err

@@ -24,20 +24,24 @@ def files(tmp_path_factory):
     return write_pictures(tmp_path_factory.mktemp("pictures"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cluster():
+def start():
     """One machine that lets three workers of one thread run."""
     tests = Path(__file__).parent
     paths = os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(tests)])
+    ray.init(
+        num_cpus=3,
+        include_dashboard=False,
+        object_store_memory=100 << 20,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": paths}},
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ray.init(
-            num_cpus=3,
-            include_dashboard=False,
-            object_store_memory=100 << 20,
-            log_to_driver=False,
-            runtime_env={"env_vars": {"PYTHONPATH": paths}},
-        )
+        start()
         yield
         ray.shutdown()
 
@@ -133,6 +137,26 @@ def test_actors_are_gone_after_close_and_batches_stay(files):
     wait_until(lambda: not any(map(exists, there)))
     wait_until(lambda: threading.active_count() <= threads + 1)
     assert_same(values(plain.run()), values(batch))
+
+
+def test_a_program_that_leaves_the_cluster_makes_the_rest_itself(files):
+    """And starts no other one: many of Ray's functions do that where there is none."""
+    plain, pipe = pictures(files), pictures(files, workers="auto")
+    all_ready(pipe)
+    there = pids(pipe)
+    assert_same(values(plain.run()), values(pipe.run()))
+    try:
+        ray.shutdown()
+        with pytest.warns(UserWarning, match="no worker is left") as told:
+            for i in range(40):
+                assert_same(values(plain.run()), values(pipe.run()), i)
+        assert len(told) == 1
+        pipe.close()
+        wait_until(lambda: not any(map(exists, there)))
+        assert not ray.is_initialized()
+    finally:
+        if not ray.is_initialized():
+            start()
 
 
 def test_bad_samples_are_listed_and_raised(files, tmp_path):

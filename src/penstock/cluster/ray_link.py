@@ -20,6 +20,7 @@ from .ray_worker import Address, RayWorker
 
 _PLACE_SECONDS = 60.0  # for Ray to find a place, and a machine for it where it can
 _CONNECT_SECONDS = 5.0
+_PROOF_SECONDS = 30.0  # longer than the worker gives a stranger, who may have come first
 _TELLS_SECONDS = 5.0  # for Ray to see that a worker is gone which has hung up
 _MAX_TEXT = 500
 _connected = ""  # where this module has connected the program to
@@ -28,6 +29,15 @@ _connected = ""  # where this module has connected the program to
 def _ray() -> Any:
     """The package, which few have: it is imported where it is used."""
     return import_module("ray")
+
+
+def _cluster() -> Any:
+    """Ray, while the program is connected to a cluster: if it is not any more, many of Ray's functions would start one.
+    Raises Lost then."""
+    ray = _ray()
+    if not ray.is_initialized():
+        raise Lost("the program has left its cluster of Ray")
+    return ray
 
 
 def connect(workers: str) -> None:
@@ -46,7 +56,7 @@ def connect(workers: str) -> None:
 
 def places(num_threads: int) -> int:
     """How many workers the cluster has room for now, at least 1."""
-    alive = [n for n in _ray().nodes() if n["Alive"]]
+    alive = [n for n in _cluster().nodes() if n["Alive"]]
     return max(sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in alive), 1)
 
 
@@ -71,7 +81,7 @@ class RayLink:
             raise Lost("was not started")
         options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 2, "max_restarts": 0}
         try:
-            self._actor = _ray().remote(RayWorker).options(**options).remote()
+            self._actor = _cluster().remote(RayWorker).options(**options).remote()
             error, theirs, self.pid = self._call(self._actor.open.remote(self._version, self._payload))
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
@@ -167,9 +177,9 @@ class RayLink:
             self._connection.close()
         if self._actor is not None:
             try:
-                _ray().kill(self._actor)
+                _cluster().kill(self._actor)
             except Exception:
-                pass  # the cluster is gone, and the actor with it
+                pass  # the cluster is gone, or the program has left it, and the actor with it
             self._actor = None
 
     def _result(self, future: Any) -> Any:
@@ -189,7 +199,7 @@ class RayLink:
 
 def _machine() -> str | None:
     """Which of Ray's nodes this program runs on; None if on none of them, but connected to a cluster by a proxy."""
-    ray = _ray()
+    ray = _cluster()
     return None if ray.util.client.ray.is_connected() else ray.get_runtime_context().get_node_id()
 
 
@@ -199,7 +209,7 @@ def connected(address: Address, token: bytes) -> Connection | None:
     sock.settimeout(_CONNECT_SECONDS)
     try:
         sock.connect(address[1])
-        wire.prove(sock, token, b"trainer", b"worker")
+        wire.prove(sock, token, b"trainer", b"worker", _PROOF_SECONDS)
         if sock.family != socket.AF_UNIX:
             return Connection(sock, Streamed())
         memory = Shared()

@@ -22,6 +22,7 @@ from .worker import OverTheWire, OwnMemory, SharedMemory, opened, serve
 
 Address = tuple[int, Any]  # family and address of a socket
 _ACCEPT_SECONDS = 60.0  # that the trainer may take until it has connected
+_PROOF_SECONDS = 5.0
 
 
 class RayWorker:
@@ -90,7 +91,7 @@ def accepted(server: socket.socket, token: bytes) -> socket.socket:
         server.settimeout(max(end - time.monotonic(), 0.01))
         sock, _ = server.accept()
         try:
-            wire.prove(sock, token, b"worker", b"trainer")
+            wire.prove(sock, token, b"worker", b"trainer", _PROOF_SECONDS)
             return sock
         except (OSError, EOFError):
             sock.close()
