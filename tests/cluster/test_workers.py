@@ -93,6 +93,25 @@ def test_iterator_of_pytorch(files):
     assert all(torch.equal(a[k], b[k]) for a, b in zip(plain, crewed) for k in "xy")
 
 
+def test_iterator_of_jax(files):
+    """Whose decorator takes the pipeline's arguments."""
+    pytest.importorskip("jax")
+    from penstock.plugin.jax import data_iterator
+
+    @data_iterator(output_map=["x", "y"], reader_name="files", auto_reset=True)
+    def batches(files):
+        data, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="files")
+        return fn.resize(fn.decoders.image(data), size=(8, 8)), labels
+
+    def epoch(**kwargs):
+        made = batches(files, batch_size=4, seed=5, num_threads=1, device_id=None, **kwargs)
+        return [{k: np.asarray(v) for k, v in batch.items()} for batch in made]
+
+    plain, crewed = epoch(), epoch(workers=2)
+    assert len(plain) == len(crewed) > 8
+    assert all(np.array_equal(a[k], b[k]) for a, b in zip(plain, crewed) for k in "xy")
+
+
 def test_checkpoint_at_every_step_goes_on_with_other_workers(files):
     order = {"random_shuffle": True, "num_shards": 1, "shard_id": 0}
     plain = pictures(files, **order)
