@@ -22,8 +22,10 @@ PROGRAM = """
 import json, sys
 from two_machines import workers_on
 from crews import assert_same, crew, pictures, values
+from penstock.cluster import crew as crew_module
 from penstock.cluster.connection import Streamed
 workers_on(sys.argv[2])
+crew_module.LATE_SECONDS, crew_module._LATE_TIMES = 1.0, 2  # so that it is soon noticed, also on a busy machine
 files = json.loads(sys.argv[1])
 plain, crewed = pictures(files, random_shuffle=True), pictures(files, random_shuffle=True, workers=2)
 print("built", flush=True)
@@ -57,14 +59,18 @@ def test_a_cable_that_is_unplugged_and_plugged_in_again(tmp_path):
                 assert line, trainer.stderr.read()[-3000:]
                 return json.loads(line)
 
+            def until(state):
+                for _ in range(100):
+                    found = batches(20)
+                    if found == state:
+                        return
+                raise AssertionError(f"{found}, not {state}")
+
             assert trainer.stdout.readline() == "built\n", trainer.stderr.read()[-3000:]
-            assert batches(20) == {"ready": 2, "wire": 2}
+            until({"ready": 2, "wire": 2})
             machines.cable("down")
             assert batches(20)["ready"] == 0  # made by the trainer
             machines.cable("up")
-            for _ in range(100):
-                if batches(20)["ready"] == 2:
-                    break
-            assert batches(20) == {"ready": 2, "wire": 2}
+            until({"ready": 2, "wire": 2})
             trainer.stdin.close()
             assert trainer.wait(60) == 0, trainer.stderr.read()[-3000:]

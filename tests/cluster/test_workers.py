@@ -175,7 +175,7 @@ def test_stats_trace_and_serialisation(files, tmp_path):
     stats = pipe.stats().as_dict()
     assert stats["batches"] >= 8
     assert "decoders.image" in str(pipe.stats())
-    assert "2 workers of 1 thread, 5 batches ahead" in pipe.explain().splitlines()[0]
+    assert "2 workers of 1 thread, 7 batches ahead" in pipe.explain().splitlines()[0]
     pipe.trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     names = {e["args"]["name"] for e in events if e["ph"] == "M"}

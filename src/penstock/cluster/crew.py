@@ -26,6 +26,9 @@ _STOP_SECONDS = 3.0
 _AGAIN_SECONDS = 30.0  # until another one is tried in the place of one that is gone
 AT_WORK = ("starting", "ready")  # states of those that take orders, now or soon
 AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
+# And one more is being read: until a batch that is through has been taken, another one asked for, and the order for it
+# has come, several threads have to be woken one after the other, for which all CPUs may be busy.
+LEAST_DEPTH = AT_ONCE + 1
 
 
 class Asked:
@@ -77,11 +80,12 @@ class _Member:
 
 
 class Crew:
-    """Workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each. `scaling`
-    says how many workers there are; of those whose place is lost for good, others are tried after a while."""
+    """Workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each, which is
+    LEAST_DEPTH or more. `scaling` says how many workers there are; of those whose place is lost for good, others are
+    tried after a while."""
 
     def __init__(self, link: Callable[[int], Link], n: int, depth: int, scaling: Scaling):
-        self._make_link, self._depth, self._scaling = link, max(depth, 2), scaling
+        self._make_link, self._depth, self._scaling = link, max(depth, LEAST_DEPTH), scaling
         # Threads that wait are woken one by one: each that is woken in vain takes Python's lock from those that work.
         self._lock = threading.RLock()
         self._todo: deque[Asked] = deque()

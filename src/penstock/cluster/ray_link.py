@@ -12,6 +12,7 @@ from typing import Any
 
 from . import wire
 from .connection import Connection, Shared, Streamed
+from .crew import LEAST_DEPTH
 from .link import Lost, Refused
 from .local import check_described
 from .order import Answer, Order
@@ -68,7 +69,7 @@ class RayLink:
         self, index: int, payload: bytes, expected: dict[str, Any], version: str, num_threads: int, depth: int
     ):
         self.index, self._payload, self._expected, self._version = index, payload, expected, version
-        self._num_threads, self._depth = num_threads, depth
+        self._num_threads, self._depth = num_threads, max(depth, LEAST_DEPTH)
         self.name, self.pid = f"worker {index}", 0
         self._actor: Any = None
         self._hung_up = False
