@@ -95,6 +95,7 @@ def test_without_any_worker_left_the_trainer_makes_batches_with_one_warning(file
     all_ready(crewed)
     for pid in processes(crewed):
         os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: all(m.state == "gone" for m in crew(crewed).members))  # no batch is what they died of
     with pytest.warns(UserWarning, match=r"no worker is left.*SIGKILL") as told:
         for i in range(12):
             assert_same(values(plain.run()), values(crewed.run()), i)
