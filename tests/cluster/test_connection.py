@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from crews import SIZE, pictures, values, write_pictures
+from pipelines import SIZE, pictures, values, write_pictures
 
 from penstock.cluster import wire
+from penstock.cluster.batch_maker import BatchMaker
 from penstock.cluster.connection import Connection, Streamed
-from penstock.cluster.making import Maker
-from penstock.cluster.order import Order
+from penstock.cluster.messages import Order
 from penstock.cluster.packing import OfReader
 from penstock.cluster.ray_link import connected
 from penstock.cluster.ray_worker import RayWorker, accepted
@@ -131,7 +131,7 @@ def test_batches_over_the_wire(tmp_path):
     pipe.build()
     sources = pipe._plan.sources
     ours, theirs = socket.socketpair()
-    maker = Maker(pipe._plan, "raise", 1, 0)
+    maker = BatchMaker(pipe._plan, "raise", 1, 0)
 
     def run():
         with pytest.raises((EOFError, OSError)):

@@ -12,7 +12,7 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install penstock[ray]")
 
-from crews import SIZE, N, all_ready, assert_same, crew, exists, pictures, values, wait_until, write_pictures  # noqa: E402
+from pipelines import SIZE, N, all_ready, assert_same, exists, pictures, pool_of, values, wait_until, write_pictures  # noqa: E402
 
 import penstock  # noqa: E402
 from penstock import fn, pipeline_def  # noqa: E402
@@ -47,14 +47,14 @@ def cluster():
 
 
 def pids(pipe):
-    links = [m.link for m in crew(pipe).members]
+    links = [m.link for m in pool_of(pipe).slots]
     return [link.pid for link in links if link is not None and link.pid]
 
 
 def how_they_come(pipe):
     """Where the bytes of batches are: one name for each worker."""
     all_ready(pipe)
-    connections = [m.link._connection for m in crew(pipe).members]
+    connections = [m.link._connection for m in pool_of(pipe).slots]
     return ["Objects" if c is None else type(c._incoming).__name__ for c in connections]
 
 
@@ -69,7 +69,7 @@ def test_bytes_checkpoints_and_places(files, order, way, monkeypatch):
     if WAYS[way]:
         monkeypatch.setattr(ray_link, "_machine", WAYS[way])
     plain, crewed = pictures(files, **order), pictures(files, **order, workers="auto")
-    assert len(crew(crewed).members) == 3
+    assert len(pool_of(crewed).slots) == 3
     for i in range(2 * N // SIZE):
         assert_same(values(plain.run()), values(crewed.run()), i)
         assert plain.checkpoint() == crewed.checkpoint()
@@ -169,7 +169,7 @@ def test_bad_samples_are_listed_and_raised(files, tmp_path):
     assert listed[0] == listed[1] != []
     crewed.close()
     raising = pictures(bad, workers="auto")
-    with pytest.raises(RuntimeError, match=r"(?s)crews\.py.*004\.png|004\.png.*crews\.py"):
+    with pytest.raises(RuntimeError, match=r"(?s)pipelines\.py.*004\.png|004\.png.*pipelines\.py"):
         raising.run()
     raising.run()
     raising.close()

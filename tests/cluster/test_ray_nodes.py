@@ -10,7 +10,7 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install penstock[ray]")
 
-from crews import all_ready, assert_same, crew, pictures, values, wait_until, write_pictures  # noqa: E402
+from pipelines import all_ready, assert_same, pictures, pool_of, values, wait_until, write_pictures  # noqa: E402
 
 import penstock  # noqa: E402
 from penstock.cluster.connection import Shared, Streamed  # noqa: E402
@@ -41,7 +41,7 @@ def files(tmp_path_factory):
 
 def ways(pipe):
     """How the batches of each worker come."""
-    connections = [m.link._connection for m in list(crew(pipe).members) if m.link is not None]
+    connections = [m.link._connection for m in list(pool_of(pipe).slots) if m.link is not None]
     return [type(c._incoming) for c in connections if c is not None]
 
 
@@ -70,12 +70,12 @@ def test_machines_join_and_are_taken_away(cluster, files):
     """Workers follow the machines there are, and batches stay the same meanwhile: each once, in order."""
     rng, both = np.random.default_rng(0), Compared(files)
     all_ready(both.pipe)
-    assert crew(both.pipe).size == 1
+    assert pool_of(both.pipe).size == 1
     others = []
     for _ in range(2):
         others.append(cluster.add_node(num_cpus=2, **NODE))
-        both.run_until(lambda: crew(both.pipe).size == 1 + 2 * len(others))
-    both.run_until(lambda: all(m.state == "ready" for m in crew(both.pipe).members))
+        both.run_until(lambda: pool_of(both.pipe).size == 1 + 2 * len(others))
+    both.run_until(lambda: all(m.state == "ready" for m in pool_of(both.pipe).slots))
     both.run(20)
     assert sorted(w.__name__ for w in ways(both.pipe)) == [Shared.__name__] + 4 * [Streamed.__name__]
     with warnings.catch_warnings():
@@ -83,7 +83,7 @@ def test_machines_join_and_are_taken_away(cluster, files):
         while others:
             cluster.remove_node(others.pop(int(rng.integers(len(others)))), allow_graceful=False)  # SIGKILL
             both.run(20)
-            both.run_until(lambda: crew(both.pipe).size == 1 + 2 * len(others))
+            both.run_until(lambda: pool_of(both.pipe).size == 1 + 2 * len(others))
     both.run(20)
     both.pipe.close()
 
@@ -91,13 +91,13 @@ def test_machines_join_and_are_taken_away(cluster, files):
 def test_more_workers_than_there_is_room_for_wait_for_a_machine(cluster, files):
     """As they do where Ray's autoscaler starts one; the others work meanwhile."""
     plain, pipe = pictures(files), pictures(files, workers="auto", min_workers=2, max_workers=2)
-    crew(pipe)
-    wait_until(lambda: [m.state for m in crew(pipe).members].count("ready") == 1, SECONDS)
+    pool_of(pipe)
+    wait_until(lambda: [m.state for m in pool_of(pipe).slots].count("ready") == 1, SECONDS)
     for i in range(20):
         assert_same(values(plain.run()), values(pipe.run()), i)
-    assert sorted(m.state for m in crew(pipe).members) == ["ready", "starting"]
+    assert sorted(m.state for m in pool_of(pipe).slots) == ["ready", "starting"]
     node = cluster.add_node(num_cpus=1, **NODE)
-    wait_until(lambda: all(m.state == "ready" for m in crew(pipe).members), SECONDS)
+    wait_until(lambda: all(m.state == "ready" for m in pool_of(pipe).slots), SECONDS)
     for i in range(20):
         assert_same(values(plain.run()), values(pipe.run()), i)
     pipe.close()

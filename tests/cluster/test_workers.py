@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from crews import SIZE, N, all_ready, assert_same, crew, pictures, values, write_pictures
+from pipelines import SIZE, N, all_ready, assert_same, pictures, pool_of, values, write_pictures
 
 from penstock import Pipeline, fn, pipeline_def
 from penstock.plugin.pytorch import DALIGenericIterator
@@ -189,5 +189,5 @@ def test_one_batch_asked_for_at_a_time(files):
     plain, crewed = pictures(files), pictures(files, workers=2, exec_async=False, exec_pipelined=False)
     for i in range(9):
         assert_same(values(plain.run()), values(crewed.run()), i)
-    assert crew(crewed).window > 1
+    assert pool_of(crewed).window > 1
     crewed.close()

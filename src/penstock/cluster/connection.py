@@ -15,7 +15,7 @@ from ..core.batch import Batch
 from ..core.memory import Buffer, view
 from ..external import arena
 from . import wire
-from .order import Answer, Order
+from .messages import Answer, Order
 from .packing import unpack
 
 _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample

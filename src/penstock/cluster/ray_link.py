@@ -12,12 +12,12 @@ from typing import Any
 
 from . import wire
 from .connection import Connection, Shared, Streamed
-from .crew import LEAST_DEPTH
-from .link import Lost, Refused
-from .local import check_described
-from .order import Answer, Order
+from .local_link import check_described
+from .messages import Answer, Order
 from .packing import unpack
 from .ray_worker import Address, RayWorker
+from .worker_link import WorkerLost, WorkerRefused
+from .worker_pool import LEAST_DEPTH
 
 _PLACE_SECONDS = 60.0  # for Ray to find a place, and a machine for it where it can
 _CONNECT_SECONDS = 5.0
@@ -34,10 +34,10 @@ def _ray() -> Any:
 
 def _cluster() -> Any:
     """Ray, while the program is connected to a cluster: if it is not any more, many of Ray's functions would start one.
-    Raises Lost then."""
+    Raises WorkerLost then."""
     ray = _ray()
     if not ray.is_initialized():
-        raise Lost("the program has left its cluster of Ray")
+        raise WorkerLost("the program has left its cluster of Ray")
     return ray
 
 
@@ -79,7 +79,7 @@ class RayLink:
 
     def open(self) -> None:
         if self._hung_up:
-            raise Lost("was not started")
+            raise WorkerLost("was not started")
         options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 2, "max_restarts": 0}
         try:
             self._actor = _cluster().remote(RayWorker).options(**options).remote()
@@ -88,7 +88,7 @@ class RayLink:
             raise self._lost(e) from None
         self.name = f"worker {self.index} (pid {self.pid})"
         if error:
-            raise Refused(f"{self.name} can't make batches of this pipeline: {error}")
+            raise WorkerRefused(f"{self.name} can't make batches of this pipeline: {error}")
         check_described(self.name, self._expected, theirs)
         self._connect()
 
@@ -97,7 +97,7 @@ class RayLink:
         try:
             return self._result(self._done.get(timeout=_PLACE_SECONDS))
         except queue.Empty:
-            raise Lost(
+            raise WorkerLost(
                 f"({self.name}) has no place in the cluster: it needs a machine with {self._num_threads} free CPUs "
                 "(num_threads)"
             ) from None
@@ -133,14 +133,14 @@ class RayLink:
 
     def send(self, order: Order) -> None:
         if self._hung_up:
-            raise Lost("was told to end")
+            raise WorkerLost("was told to end")
         try:
             if self._connection is not None:
                 self._connection.send(order)
             else:
                 self._actor.make.remote(order).future().add_done_callback(self._done.put)
         except OSError:
-            raise Lost("hung up") from None
+            raise WorkerLost("hung up") from None
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
 
@@ -152,9 +152,9 @@ class RayLink:
                 return self._connection.receive()
             except (OSError, EOFError):
                 self._result(self._done.get(timeout=_TELLS_SECONDS))  # why, as Ray sees it
-                raise Lost(f"({self.name}) hung up") from None
+                raise WorkerLost(f"({self.name}) hung up") from None
         except queue.Empty:
-            raise Lost(f"({self.name}) hung up, and Ray does not say why") from None
+            raise WorkerLost(f"({self.name}) hung up, and Ray does not say why") from None
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
 
@@ -185,17 +185,17 @@ class RayLink:
 
     def _result(self, future: Any) -> Any:
         if future is None or self._hung_up:
-            raise Lost(f"({self.name}) was told to end")
+            raise WorkerLost(f"({self.name}) was told to end")
         return future.result()
 
     def _lost(self, e: Exception) -> Exception:
         """Of a worker that did not answer: why it is gone, or that it can't work at all."""
         text = " ".join(str(e).split())
         if "ModuleNotFoundError" in text or "ImportError" in text:
-            return Refused(
+            return WorkerRefused(
                 f"{self.name} has no penstock that fits: install the same version for both. {text[-_MAX_TEXT:]}"
             )
-        return Lost(f"({self.name}) is gone, as Ray says: {text[:_MAX_TEXT]}")
+        return WorkerLost(f"({self.name}) is gone, as Ray says: {text[:_MAX_TEXT]}")
 
 
 def _machine() -> str | None:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from . import wire
-from .crew import AT_ONCE
-from .making import Maker
-from .order import Answer, Order
+from .batch_maker import BatchMaker
+from .messages import Answer, Order
 from .worker import OverTheWire, OwnMemory, SharedMemory, opened, serve
+from .worker_pool import AT_ONCE
 
 Address = tuple[int, Any]  # family and address of a socket
 _ACCEPT_SECONDS = 60.0  # that the trainer may take until it has connected
@@ -32,7 +32,7 @@ class RayWorker:
 
     def __init__(self) -> None:
         self._beginning, self._making = threading.Lock(), threading.Semaphore(AT_ONCE)
-        self._maker: Maker
+        self._maker: BatchMaker
         self._server: socket.socket
 
     def open(self, version: str, payload: bytes) -> tuple[str, dict[str, Any], int]:
