@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from pipelines import all_ready, assert_same, exists, pictures, pool_of, processes, values, wait_until, write_pictures
 
+from penstock.cluster import local_link
 from penstock.cluster import worker_pool as pool_module
+from penstock.external import arena
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,43 @@ def test_without_any_worker_left_the_trainer_makes_batches_with_one_warning(file
             assert_same(values(plain.run()), values(crewed.run()), i)
     assert len(told) == 1
     crewed.close()
+
+
+def test_workers_that_cannot_be_started(files, monkeypatch):
+    """As where the machine has no processes left: nobody waits for them for ever."""
+
+    def fails(link):
+        raise OSError(11, "no processes left")
+
+    monkeypatch.setattr(local_link.LocalLink, "open", fails)
+    plain, pipe = pictures(files), pictures(files, workers=2)
+    with pytest.warns(UserWarning, match="no worker is left.*no processes left") as told:
+        for i in range(12):
+            assert_same(values(plain.run()), values(pipe.run()), i)
+    assert len(told) == 1
+    pipe.close()
+
+
+def test_no_memory_for_a_batch(files, monkeypatch):
+    """It is asked for once more, of a worker that is started anew."""
+    take, left = arena.Regions.take, [12]
+
+    def takes(regions, nbytes):
+        left[0] -= 1
+        if left[0] in (0, 1):
+            raise OSError(12, "no memory left")
+        return take(regions, nbytes)
+
+    monkeypatch.setattr(arena.Regions, "take", takes)
+    plain, pipe = pictures(files), pictures(files, workers=2)
+    all_ready(pipe)
+    first = set(processes(pipe))
+    for i in range(40):
+        assert_same(values(plain.run()), values(pipe.run()), i)
+    assert left[0] < 0
+    all_ready(pipe)
+    assert set(processes(pipe)) != first
+    pipe.close()
 
 
 def test_nothing_is_left_after_close(files):

@@ -290,6 +290,8 @@ class WorkerPool:
                 with self._lock:
                     m.state, m.why, m.failures, m.link = "gone", str(e), -1, None
                     self._tell_all()
+            except Exception as e:  # of a machine that has no memory or no processes left, say
+                more = self._lose(m, f"({link.name}) failed: {type(e).__name__}: {e}")
             link.hang_up()
             link.end()
             if not more:
@@ -365,6 +367,8 @@ class WorkerPool:
                 link.send(asked.order)
             except WorkerLost:
                 pass  # the thread that receives hears of it, too
+            except Exception:
+                link.hang_up()  # the batch is asked of another one then
             asked = link = None  # an idle thread keeps no batch alive
 
     def _scale(self) -> None:
