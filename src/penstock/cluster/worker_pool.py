@@ -362,8 +362,8 @@ class WorkerPool:
                 now = asked.sent[m] = time.monotonic()
                 m.put(asked, now)
                 link = m.link
+            assert link is not None
             try:
-                assert link is not None
                 link.send(asked.order)
             except WorkerLost:
                 pass  # the thread that receives hears of it, too
