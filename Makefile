@@ -38,7 +38,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
+.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle ray check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -69,6 +69,11 @@ else
 	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
 	  -k "paddle or test_strict"
 endif
+
+# Not part of continuous integration: Ray takes seconds to start each worker, and the server is a large download.
+ray: build $(VENV)/.beside-ray $(VENV)/.beside-triton ## run the tests of workers, Ray Data and Triton on the real ones, in environments of their own
+	PENSTOCK_TRITON=$(abspath $(VENV)/triton) $(VENV)/ray/bin/python -m pytest -q $(wildcard tests/cluster/test_ray*.py) \
+	  $(wildcard tests/plugin/test_ray*.py) tests/plugin/test_triton_server.py
 
 check: build $(VENV)/.test lint ## the quick gate: build, linters, types, one test of ten (two minutes)
 	$(PYTEST) -m "not slow" --every 10 tests
@@ -185,6 +190,21 @@ $(VENV)/.beside-%: pyproject.toml Makefile | $(VENV)/.core
 	@$(PY) tools/requirements.py project test typing >$(VENV)/$*/requirements.txt
 	@$(VENV)/$*/bin/python -m pip install -q --no-compile -r $(VENV)/$*/requirements.txt $(if $(filter tf,$*),$(TF),$(PADDLE))
 	@echo $(abspath src) >$$($(VENV)/$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
+	@touch $@
+
+$(VENV)/.beside-ray: pyproject.toml | $(VENV)/.core
+	@echo "Installing Ray"
+	@$(PYTHON) -m venv $(VENV)/ray
+	@$(PY) tools/requirements.py project test ray >$(VENV)/ray/requirements.txt
+	@$(VENV)/ray/bin/python -m pip install -q --no-compile -r $(VENV)/ray/requirements.txt $(TORCH)
+	@echo $(abspath src) >$$($(VENV)/ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/penstock.pth
+	@touch $@
+
+# The package of the server needs NumPy < 2; NumPy and Pillow are for its models.
+$(VENV)/.beside-triton: | $(VENV)/.core
+	@echo "Installing the Triton server"
+	@$(PYTHON) -m venv $(VENV)/triton
+	@$(VENV)/triton/bin/python -m pip install -q --no-compile nvidia-pytriton "numpy<2" pillow
 	@touch $@
 
 # Not all that `test` needs exists for a Python without the GIL.

@@ -24,7 +24,7 @@ STORE_MB_S = 100_000.0  # of one store, for all
 STEP_MS = 20.0  # of a training step
 AWAY_S = 60.0  # until a worker whose machine is gone works again elsewhere
 JOIN_S = 3.0  # until a worker works again that died alone
-WINDOW = 2  # batches on their way to each worker, at least
+WINDOW = 3  # batches on their way to each worker, at least
 TICK_S = 0.05
 
 

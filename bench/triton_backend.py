@@ -104,15 +104,17 @@ def processor_s() -> dict[str, float]:
     return {**found, "clients": times.user + times.system}
 
 
-def load(port: int, requests: list[list[bytes]], seconds: float, rate: float | None = None) -> Run:
+def load(
+    port: int, requests: list[list[bytes]], seconds: float, rate: float | None = None, at_random: bool = True
+) -> Run:
     with triton_load.connected(port, requests) as connections:
         before = processor_s()
-        found, latencies = triton_load.run(connections, seconds, rate)
+        found, latencies = triton_load.run(connections, seconds, rate, at_random)
         return Run(found, latencies, {k: v - before[k] for k, v in processor_s().items()})
 
 
-def measured(o: Any, place: Path, photos: list[bytes]) -> dict[tuple[str, str], tuple[list[Run], Run]]:
-    """By model and way: runs at full load, and one at half of the median of these."""
+def measured(o: Any, place: Path, photos: list[bytes]) -> dict[tuple[str, str], tuple[list[Run], list[Run]]]:
+    """By model and way: runs at full load, and two at half of the median of these, at regular and at random times."""
     runs: dict[tuple[str, str], list[Run]] = {}
     names = [m for m in MODELS if o.only in m]
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +130,10 @@ def measured(o: Any, place: Path, photos: list[bytes]) -> dict[tuple[str, str], 
                 for _ in range(o.rounds):
                     for key, requests in ways.items():
                         runs.setdefault(key, []).append(load(port, requests, o.seconds))
-                return {k: (r, load(port, ways[k], 3 * o.seconds, median(r) / 2)) for k, r in runs.items()}
+                return {
+                    k: (r, [load(port, ways[k], 2 * o.seconds, median(r) / 2, x) for x in (False, True)])
+                    for k, r in runs.items()
+                }
             finally:
                 memory.close()
 
@@ -153,7 +158,8 @@ def main() -> None:
         "Pictures and pixels are in requests and answers of HTTP, or in shared memory of the system. Requests/s:",
         f"medians of {o.rounds} interleaved runs of {o.seconds:g} s (least to most). Processor time of a request, in",
         "ms: of the model's process, of the server, of the client, which share the same cores. Latency: at half the",
-        "model's own requests/s, at random times. Zeros: a model that does nothing but answer.",
+        "model's own requests/s, which come at regular times, or at random ones (a Poisson process, where some have to",
+        "wait for others however quick the server is). Zeros: a model that does nothing but answer.",
         "Written by `bench/triton_backend.py`.",
     ]
     for way, where in WAYS.items():
@@ -161,8 +167,9 @@ def main() -> None:
             "",
             f"## Pictures and pixels {where}",
             "",
-            "| | requests/s | of Pillow's best | model / server / client, ms | median, ms | p99, ms | p99 / median |",
-            "|---|---|---|---|---|---|---|",
+            "| | requests/s | of Pillow's best | model / server / client, ms | regular: median, p99, ms | "
+            "p99 / median | random: median, p99, ms | p99 / median |",
+            "|---|---|---|---|---|---|---|---|",
         ]
         best = max((median(found[m, way][0]) for m in ("pillow1", "pillow2") if (m, way) in found), default=np.nan)
         for m, title in MODELS.items():
@@ -174,12 +181,11 @@ def main() -> None:
             cpu = " / ".join(
                 f"{1000 * middle.cpu[k] / len(middle.latencies):.2f}" for k in ("models", "server", "clients")
             )
-            a, b = np.percentile(half.latencies, [50, 99]) * 1000
+            times = [np.percentile(h.latencies, [50, 99]) * 1000 for h in half]
+            latency = " | ".join(f"{a:.1f}, {b:.1f} | {b / a:.1f}" for a, b in times)
             spread = f"{median(runs):.0f} ({min(rates):.0f} to {max(rates):.0f})"
-            lines.append(
-                f"| {title} | {spread} | {median(runs) / best:.2f} | {cpu} | {a:.1f} | {b:.1f} | {b / a:.1f} |"
-            )
-        lines.append(f"| asked for | | {LEAST:g} | | | | {MOST:g} |")
+            lines.append(f"| {title} | {spread} | {median(runs) / best:.2f} | {cpu} | {latency} |")
+        lines.append(f"| asked for | | {LEAST:g} | | | {MOST:g} | | {MOST:g} |")
     measure.write(o.out, "triton.md", "\n".join(lines) + "\n")
 
 

@@ -125,15 +125,18 @@ def connected(port: int, requests: list[list[bytes]]) -> Iterator[list[_Connecti
             c.socket.close()
 
 
-def run(connections: list[_Connection], seconds: float, rate: float | None = None) -> tuple[float, list[float]]:
+def run(
+    connections: list[_Connection], seconds: float, rate: float | None = None, at_random: bool = True
+) -> tuple[float, list[float]]:
     """Requests/s and latencies in s. Without a rate each connection sends its next request when it has its answer; with
-    one, requests are due at random times (exponential gaps), and their latency counts from then."""
+    one, requests are due at random times (exponential gaps) or at regular ones, and their latency counts from then."""
     rng, latencies, sent = np.random.default_rng(0), [], 0
     idle, busy = list(connections), {}
     begin = time.perf_counter()
     due: deque[float] | None = None
     if rate is not None:
-        due = deque(begin + np.cumsum(rng.exponential(1 / rate, int(rate * seconds))))
+        n = int(rate * seconds)
+        due = deque(begin + np.cumsum(rng.exponential(1 / rate, n) if at_random else np.full(n, 1 / rate)))
     while True:
         now = time.perf_counter()
         while idle and (now < begin + seconds if due is None else due and due[0] <= now):

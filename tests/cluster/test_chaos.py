@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crews import exists, pictures, values, wait_until, write_pictures
+from pipelines import exists, pictures, values, wait_until, write_pictures
 
 from modules import ROOT, load
 
@@ -29,7 +29,7 @@ PROGRAM = """
 import hashlib, json, os, sys
 sys.path[:0] = [{folder!r}]
 import numpy as np
-from crews import pictures, processes, values
+from pipelines import pictures, processes, values
 files, state, log, workers, n = json.loads(sys.argv[1])
 done, checkpoint = json.loads(open(state).read()) if os.path.exists(state) else (0, None)
 pipe = pictures(files, random_shuffle=True, workers=workers, checkpoint=checkpoint)

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from crews import SIZE, pictures, values, write_pictures
+from pipelines import SIZE, pictures, values, write_pictures
 
 from penstock.cluster import wire
+from penstock.cluster.batch_maker import BatchMaker
 from penstock.cluster.connection import Connection, Streamed
-from penstock.cluster.making import Maker
-from penstock.cluster.order import Order
+from penstock.cluster.messages import Order
 from penstock.cluster.packing import OfReader
 from penstock.cluster.ray_link import connected
 from penstock.cluster.ray_worker import RayWorker, accepted
@@ -52,7 +52,7 @@ def test_who_does_not_have_the_token_is_turned_away(server, tmp_path):
     with socket.create_connection(address[1]) as stranger:
         data = pickle.dumps(Bomb())
         stranger.sendall(len(data).to_bytes(8, "little") + data + bytes(200))
-        stranger.settimeout(20)
+        stranger.settimeout(60)
         received = bytearray()
         try:
             while part := stranger.recv(4096):
@@ -63,7 +63,7 @@ def test_who_does_not_have_the_token_is_turned_away(server, tmp_path):
     assert connected(address, b"x" * 32) is None
     socket.create_connection(address[1]).close()
     mine = connected(address, TOKEN)
-    thread.join(20)
+    thread.join(60)
     assert mine is not None and len(found) == 1
     assert not os.path.exists(Bomb.path)
     mine.close()
@@ -81,25 +81,25 @@ def test_a_worker_that_does_not_have_the_token_is_not_believed(server):
     thread = threading.Thread(target=pretend)
     thread.start()
     assert connected((int(server.family), server.getsockname()), TOKEN) is None
-    thread.join(20)
+    thread.join(60)
 
 
 def test_proofs_are_of_this_connection(server):
     """What one end sent once is of no use to another one."""
     a, b = socket.socketpair()
     heard = []
-    thread = threading.Thread(target=lambda: wire.prove(b, TOKEN, b"worker", b"trainer"))
+    thread = threading.Thread(target=lambda: wire.prove(b, TOKEN, b"worker", b"trainer", 20))
     thread.start()
     send = a.sendall
     recorder = SimpleNamespace(
         settimeout=a.settimeout, sendall=lambda d: (heard.append(bytes(d)), send(d)), recv_into=a.recv_into
     )
-    wire.prove(recorder, TOKEN, b"trainer", b"worker")
-    thread.join(20)
+    wire.prove(recorder, TOKEN, b"trainer", b"worker", 20)
+    thread.join(60)
     c, d = socket.socketpair()
     c.sendall(b"".join(heard))
     with pytest.raises(PermissionError):
-        wire.prove(d, TOKEN, b"worker", b"trainer")
+        wire.prove(d, TOKEN, b"worker", b"trainer", 20)
     for s in (a, b, c, d):
         s.close()
 
@@ -131,7 +131,7 @@ def test_batches_over_the_wire(tmp_path):
     pipe.build()
     sources = pipe._plan.sources
     ours, theirs = socket.socketpair()
-    maker = Maker(pipe._plan, "raise", 1, 0)
+    maker = BatchMaker(pipe._plan, "raise", 1, 0)
 
     def run():
         with pytest.raises((EOFError, OSError)):
@@ -155,6 +155,6 @@ def test_batches_over_the_wire(tmp_path):
             for x, y in zip(a, b):
                 np.testing.assert_array_equal(x, y)
     connection.shutdown()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     connection.close()

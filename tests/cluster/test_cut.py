@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from crews import SIZE, N, assert_same, values, write_pictures
 from PIL import Image
+from pipelines import SIZE, N, assert_same, values, write_pictures
 
 from penstock import fn, pipeline_def, types
 from penstock.pipeline import distributed
@@ -156,17 +156,17 @@ def test_conversions_are_done_here(files):
 
 
 def test_a_quarter_of_float32_is_sent(files, monkeypatch):
-    from penstock.cluster import local
+    from penstock.cluster import local_link
 
     got = []
-    receive = local.LocalLink.receive
+    receive = local_link.LocalLink.receive
 
     def counted(link):
         answer, batches = receive(link)
         got.append(answer.nbytes)
         return answer, batches
 
-    monkeypatch.setattr(local.LocalLink, "receive", counted)
+    monkeypatch.setattr(local_link.LocalLink, "receive", counted)
 
     def nbytes():
         pipe = defined(validation)(files[:-4], workers=1)

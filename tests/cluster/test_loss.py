@@ -11,9 +11,11 @@ import warnings
 
 import numpy as np
 import pytest
-from crews import all_ready, assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
+from pipelines import all_ready, assert_same, exists, pictures, pool_of, processes, values, wait_until, write_pictures
 
-from penstock.cluster import crew as crews_module
+from penstock.cluster import local_link
+from penstock.cluster import worker_pool as pool_module
+from penstock.external import arena
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_workers_killed_at_random(files, seed):
 
 
 def test_a_stopped_worker_is_late_and_another_one_is_asked(files, monkeypatch):
-    monkeypatch.setattr(crews_module, "LATE_SECONDS", 0.3)
+    monkeypatch.setattr(pool_module, "LATE_SECONDS", 0.3)
     plain, crewed = pictures(files), pictures(files, workers=2)
     all_ready(crewed)
     for _ in range(4):
@@ -68,7 +70,7 @@ def test_a_stopped_worker_is_late_and_another_one_is_asked(files, monkeypatch):
     for i in range(20):
         assert_same(values(plain.run()), values(crewed.run()), i)
     os.kill(stopped, signal.SIGCONT)  # what it sends now is dropped
-    wait_until(lambda: not crew(crewed).members[0].is_late)
+    wait_until(lambda: not pool_of(crewed).slots[0].is_late)
     for i in range(20):
         assert_same(values(plain.run()), values(crewed.run()), i)
     assert processes(crewed)[0] == stopped
@@ -76,7 +78,7 @@ def test_a_stopped_worker_is_late_and_another_one_is_asked(files, monkeypatch):
 
 
 def test_all_workers_stopped(files, monkeypatch):
-    monkeypatch.setattr(crews_module, "LATE_SECONDS", 0.2)
+    monkeypatch.setattr(pool_module, "LATE_SECONDS", 0.2)
     plain, crewed = pictures(files), pictures(files, workers=1)
     all_ready(crewed)
     for _ in range(3):
@@ -90,16 +92,54 @@ def test_all_workers_stopped(files, monkeypatch):
 
 
 def test_without_any_worker_left_the_trainer_makes_batches_with_one_warning(files, monkeypatch):
-    monkeypatch.setattr(crews_module, "_MOST_FAILURES", 1)
+    monkeypatch.setattr(pool_module, "_MOST_FAILURES", 1)
     plain, crewed = pictures(files), pictures(files, workers=2)
     all_ready(crewed)
     for pid in processes(crewed):
         os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: all(m.state == "gone" for m in pool_of(crewed).slots))  # no batch is what they died of
     with pytest.warns(UserWarning, match=r"no worker is left.*SIGKILL") as told:
         for i in range(12):
             assert_same(values(plain.run()), values(crewed.run()), i)
     assert len(told) == 1
     crewed.close()
+
+
+def test_workers_that_cannot_be_started(files, monkeypatch):
+    """As where the machine has no processes left: nobody waits for them for ever."""
+
+    def fails(link):
+        raise OSError(11, "no processes left")
+
+    monkeypatch.setattr(local_link.LocalLink, "open", fails)
+    plain, pipe = pictures(files), pictures(files, workers=2)
+    with pytest.warns(UserWarning, match="no worker is left.*no processes left") as told:
+        for i in range(12):
+            assert_same(values(plain.run()), values(pipe.run()), i)
+    assert len(told) == 1
+    pipe.close()
+
+
+def test_no_memory_for_a_batch(files, monkeypatch):
+    """It is asked for once more, of a worker that is started anew."""
+    take, left = arena.Regions.take, [12]
+
+    def takes(regions, nbytes):
+        left[0] -= 1
+        if left[0] in (0, 1):
+            raise OSError(12, "no memory left")
+        return take(regions, nbytes)
+
+    monkeypatch.setattr(arena.Regions, "take", takes)
+    plain, pipe = pictures(files), pictures(files, workers=2)
+    all_ready(pipe)
+    first = set(processes(pipe))
+    for i in range(40):
+        assert_same(values(plain.run()), values(pipe.run()), i)
+    assert left[0] < 0
+    all_ready(pipe)
+    assert set(processes(pipe)) != first
+    pipe.close()
 
 
 def test_nothing_is_left_after_close(files):
@@ -127,7 +167,7 @@ def test_nothing_is_left_of_a_pipeline_that_is_deleted(files):
 PROGRAM = """
 import sys, time
 sys.path[:0] = [{folder!r}]
-from crews import pictures, processes
+from pipelines import pictures, processes
 pipe = pictures({files!r}, workers=2)
 pipe.run()
 print(*processes(pipe), flush=True)
@@ -153,7 +193,7 @@ def run_program(files, rest):
 )
 def test_nothing_is_left_after_exit(files, rest):
     process, pids = run_program(files, rest)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert len(pids) == 2
     wait_until(lambda: not any(map(exists, pids)))
     assert "Traceback" not in err or rest == "raise ValueError", err
@@ -165,11 +205,11 @@ def test_nothing_is_left_after_signals(files, number):
     assert len(pids) == 2
     time.sleep(0.2)
     os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     wait_until(lambda: not any(map(exists, pids)))
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in err
-    assert "penstock-crew" not in err
+    assert "penstock-workers" not in err
 
 
 def test_a_forked_child_leaves_the_workers_alone(files):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from crews import write_pictures
+from pipelines import write_pictures
 from two_machines import possible, two_machines
 
 import penstock
@@ -21,9 +21,11 @@ HERE = Path(__file__).parent
 PROGRAM = """
 import json, sys
 from two_machines import workers_on
-from crews import assert_same, crew, pictures, values
+from pipelines import assert_same, pool_of, pictures, values
+from penstock.cluster import worker_pool as pool_module
 from penstock.cluster.connection import Streamed
 workers_on(sys.argv[2])
+pool_module.LATE_SECONDS, pool_module._LATE_TIMES = 1.0, 2  # so that it is soon noticed, also on a busy machine
 files = json.loads(sys.argv[1])
 plain, crewed = pictures(files, random_shuffle=True), pictures(files, random_shuffle=True, workers=2)
 print("built", flush=True)
@@ -31,7 +33,7 @@ for line in sys.stdin:  # how many batches to make
     for i in range(int(line)):
         assert_same(values(plain.run()), values(crewed.run()), i)
         assert plain.checkpoint() == crewed.checkpoint()
-    members = list(crew(crewed).members)
+    members = list(pool_of(crewed).slots)
     connections = [m.link._connection for m in members if m.link is not None]
     wire = sum(c is not None and isinstance(c._incoming, Streamed) for c in connections)
     print(json.dumps({"ready": sum(m.state == "ready" and not m.is_late for m in members), "wire": wire}), flush=True)
@@ -57,14 +59,18 @@ def test_a_cable_that_is_unplugged_and_plugged_in_again(tmp_path):
                 assert line, trainer.stderr.read()[-3000:]
                 return json.loads(line)
 
+            def until(state):
+                for _ in range(100):
+                    found = batches(20)
+                    if found == state:
+                        return
+                raise AssertionError(f"{found}, not {state}")
+
             assert trainer.stdout.readline() == "built\n", trainer.stderr.read()[-3000:]
-            assert batches(20) == {"ready": 2, "wire": 2}
+            until({"ready": 2, "wire": 2})
             machines.cable("down")
             assert batches(20)["ready"] == 0  # made by the trainer
             machines.cable("up")
-            for _ in range(100):
-                if batches(20)["ready"] == 2:
-                    break
-            assert batches(20) == {"ready": 2, "wire": 2}
+            until({"ready": 2, "wire": 2})
             trainer.stdin.close()
             assert trainer.wait(60) == 0, trainer.stderr.read()[-3000:]

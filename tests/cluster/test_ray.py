@@ -12,7 +12,7 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install penstock[ray]")
 
-from crews import SIZE, N, all_ready, assert_same, crew, exists, pictures, values, wait_until, write_pictures  # noqa: E402
+from pipelines import SIZE, N, all_ready, assert_same, exists, pictures, pool_of, values, wait_until, write_pictures  # noqa: E402
 
 import penstock  # noqa: E402
 from penstock import fn, pipeline_def  # noqa: E402
@@ -24,33 +24,37 @@ def files(tmp_path_factory):
     return write_pictures(tmp_path_factory.mktemp("pictures"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cluster():
+def start():
     """One machine that lets three workers of one thread run."""
     tests = Path(__file__).parent
     paths = os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(tests)])
+    ray.init(
+        num_cpus=3,
+        include_dashboard=False,
+        object_store_memory=100 << 20,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": paths}},
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ray.init(
-            num_cpus=3,
-            include_dashboard=False,
-            object_store_memory=100 << 20,
-            log_to_driver=False,
-            runtime_env={"env_vars": {"PYTHONPATH": paths}},
-        )
+        start()
         yield
         ray.shutdown()
 
 
 def pids(pipe):
-    links = [m.link for m in crew(pipe).members]
+    links = [m.link for m in pool_of(pipe).slots]
     return [link.pid for link in links if link is not None and link.pid]
 
 
 def how_they_come(pipe):
     """Where the bytes of batches are: one name for each worker."""
     all_ready(pipe)
-    connections = [m.link._connection for m in crew(pipe).members]
+    connections = [m.link._connection for m in pool_of(pipe).slots]
     return ["Objects" if c is None else type(c._incoming).__name__ for c in connections]
 
 
@@ -65,7 +69,7 @@ def test_bytes_checkpoints_and_places(files, order, way, monkeypatch):
     if WAYS[way]:
         monkeypatch.setattr(ray_link, "_machine", WAYS[way])
     plain, crewed = pictures(files, **order), pictures(files, **order, workers="auto")
-    assert len(crew(crewed).members) == 3
+    assert len(pool_of(crewed).slots) == 3
     for i in range(2 * N // SIZE):
         assert_same(values(plain.run()), values(crewed.run()), i)
         assert plain.checkpoint() == crewed.checkpoint()
@@ -135,6 +139,26 @@ def test_actors_are_gone_after_close_and_batches_stay(files):
     assert_same(values(plain.run()), values(batch))
 
 
+def test_a_program_that_leaves_the_cluster_makes_the_rest_itself(files):
+    """And starts no other one: many of Ray's functions do that where there is none."""
+    plain, pipe = pictures(files), pictures(files, workers="auto")
+    all_ready(pipe)
+    there = pids(pipe)
+    assert_same(values(plain.run()), values(pipe.run()))
+    try:
+        ray.shutdown()
+        with pytest.warns(UserWarning, match="no worker is left") as told:
+            for i in range(40):
+                assert_same(values(plain.run()), values(pipe.run()), i)
+        assert len(told) == 1
+        pipe.close()
+        wait_until(lambda: not any(map(exists, there)))
+        assert not ray.is_initialized()
+    finally:
+        if not ray.is_initialized():
+            start()
+
+
 def test_bad_samples_are_listed_and_raised(files, tmp_path):
     bad = write_pictures(tmp_path, 12)
     os.truncate(bad[4], 30)
@@ -145,7 +169,7 @@ def test_bad_samples_are_listed_and_raised(files, tmp_path):
     assert listed[0] == listed[1] != []
     crewed.close()
     raising = pictures(bad, workers="auto")
-    with pytest.raises(RuntimeError, match=r"(?s)crews\.py.*004\.png|004\.png.*crews\.py"):
+    with pytest.raises(RuntimeError, match=r"(?s)pipelines\.py.*004\.png|004\.png.*pipelines\.py"):
         raising.run()
     raising.run()
     raising.close()

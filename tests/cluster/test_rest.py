@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from crews import SIZE, N, all_ready, assert_same, processes, write_pictures
+from pipelines import SIZE, N, all_ready, assert_same, processes, write_pictures
 
 from penstock import fn, pipeline_def, types
 
@@ -160,12 +160,12 @@ def test_without_any_worker_left(files, monkeypatch):
     plain, crewed = pipe(files), pipe(files, workers=1)
     all_ready(crewed)
     assert_same(on_host(plain.run()), on_host(crewed.run()))
-    from penstock.cluster import link, local
+    from penstock.cluster import local_link, worker_link
 
     def refuses(*_):
-        raise link.Lost("can't be started")
+        raise worker_link.WorkerLost("can't be started")
 
-    monkeypatch.setattr(local.LocalLink, "open", refuses)
+    monkeypatch.setattr(local_link.LocalLink, "open", refuses)
     for pid in processes(crewed):
         os.kill(pid, 9)
     with pytest.warns(UserWarning, match="no worker is left"):

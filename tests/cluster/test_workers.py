@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from crews import SIZE, N, all_ready, assert_same, crew, pictures, values, write_pictures
+from pipelines import SIZE, N, all_ready, assert_same, pictures, pool_of, values, write_pictures
 
 from penstock import Pipeline, fn, pipeline_def
 from penstock.plugin.pytorch import DALIGenericIterator
@@ -93,6 +93,25 @@ def test_iterator_of_pytorch(files):
     assert all(torch.equal(a[k], b[k]) for a, b in zip(plain, crewed) for k in "xy")
 
 
+def test_iterator_of_jax(files):
+    """Whose decorator takes the pipeline's arguments."""
+    pytest.importorskip("jax")
+    from penstock.plugin.jax import data_iterator
+
+    @data_iterator(output_map=["x", "y"], reader_name="files", auto_reset=True)
+    def batches(files):
+        data, labels = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="files")
+        return fn.resize(fn.decoders.image(data), size=(8, 8)), labels
+
+    def epoch(**kwargs):
+        made = batches(files, batch_size=4, seed=5, num_threads=1, device_id=None, **kwargs)
+        return [{k: np.asarray(v) for k, v in batch.items()} for batch in made]
+
+    plain, crewed = epoch(), epoch(workers=2)
+    assert len(plain) == len(crewed) > 8
+    assert all(np.array_equal(a[k], b[k]) for a, b in zip(plain, crewed) for k in "xy")
+
+
 def test_checkpoint_at_every_step_goes_on_with_other_workers(files):
     order = {"random_shuffle": True, "num_shards": 1, "shard_id": 0}
     plain = pictures(files, **order)
@@ -156,7 +175,7 @@ def test_stats_trace_and_serialisation(files, tmp_path):
     stats = pipe.stats().as_dict()
     assert stats["batches"] >= 8
     assert "decoders.image" in str(pipe.stats())
-    assert "2 workers of 1 thread, 5 batches ahead" in pipe.explain().splitlines()[0]
+    assert "2 workers of 1 thread, 7 batches ahead" in pipe.explain().splitlines()[0]
     pipe.trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     names = {e["args"]["name"] for e in events if e["ph"] == "M"}
@@ -170,5 +189,5 @@ def test_one_batch_asked_for_at_a_time(files):
     plain, crewed = pictures(files), pictures(files, workers=2, exec_async=False, exec_pipelined=False)
     for i in range(9):
         assert_same(values(plain.run()), values(crewed.run()), i)
-    assert crew(crewed).window > 1
+    assert pool_of(crewed).window > 1
     crewed.close()

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from crews import assert_same, pictures, values, write_pictures
+from pipelines import assert_same, pictures, values, write_pictures
 
 import penstock
 from penstock import fn, pipeline_def
@@ -52,7 +52,7 @@ def test_raise_names_the_users_line_and_the_pipeline_stays_usable(files):
         else:
             failed += 1
             assert told[0] == told[1]
-            assert "crews.py" in told[1][1]
+            assert "pipelines.py" in told[1][1]
     assert failed >= 4
     crewed.close()
 
@@ -157,18 +157,18 @@ def test_other_data_at_the_worker_is_refused(tmp_path):
     lines = [f"{tmp_path.name}/{n} {i}" for i, n in enumerate(names)]
     (tmp_path / "list.txt").write_text("\n".join(lines))
     crewed = pipe(workers=1)
-    from penstock.cluster import local
+    from penstock.cluster import local_link
 
-    opened = local.LocalLink.open
+    opened = local_link.LocalLink.open
 
     def later(link):
         (tmp_path / "list.txt").write_text("\n".join(lines[:5]))
         opened(link)
 
-    local.LocalLink.open = later
+    local_link.LocalLink.open = later
     try:
         with pytest.raises(RuntimeError, match="finds other data than this process"):
             crewed.run()
     finally:
-        local.LocalLink.open = opened
+        local_link.LocalLink.open = opened
         crewed.close()

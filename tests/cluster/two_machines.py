@@ -94,9 +94,9 @@ def serve() -> None:
 def workers_on(machine: str) -> None:
     """From now on processes on that machine are this program's workers, in place of actors of Ray: over the same
     connections."""
-    from penstock.cluster import local, ray_link
+    from penstock.cluster import local_link, ray_link
 
-    class Link(local.LocalLink):
+    class WorkerLink(local_link.LocalLink):
         def open(self):
             command = ["ip", "netns", "exec", machine, sys.executable, __file__]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -105,11 +105,11 @@ def workers_on(machine: str) -> None:
             self._process.stdin.close()
             error, theirs, address = pickle.load(self._process.stdout)
             assert not error, error
-            local.check_described(self.name, self._expected, theirs)
+            local_link.check_described(self.name, self._expected, theirs)
             self._connection = ray_link.connected(address, token)
             assert self._connection is not None
 
-    local.LocalLink = Link
+    local_link.LocalLink = WorkerLink
 
 
 if __name__ == "__main__":

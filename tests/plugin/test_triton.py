@@ -127,3 +127,44 @@ def test_damage_is_an_error_of_its_request_alone(model):
     assert all(isinstance(r, RuntimeError) for r in model(bad, bad))
     (after,) = model(one(png(11)))
     assert after.shape == (1, 4, 6, 3) and (after == 11).all()
+
+
+@autoserialize
+@pipeline_def(batch_size=8, num_threads=1, device_id=0)
+def brightened():
+    x = fn.external_source(name="DATA", dtype=types.UINT8, ndim=3, layout="HWC")
+    return fn.cast(x.gpu(), dtype=types.INT32) + 1000
+
+
+def test_outputs_stay_on_the_gpu(tmp_path, monkeypatch):
+    """Each request gets its rows of the batch there, by DLPack; what comes is the definition's, by NumPy."""
+    taken = []
+
+    def on_gpu(name, tensor):
+        assert tensor.__dlpack_device__()[0] == 2  # CUDA
+        taken.append(tensor.__cuda_array_interface__["data"][0])
+        return np.array(tensor.as_cpu())
+
+    backend = SimpleNamespace(
+        get_input_tensor_by_name=lambda request, name: SimpleNamespace(as_numpy=lambda: request[name]),
+        InferenceResponse=lambda output_tensors=None, error=None: error or output_tensors[0],
+        TritonError=RuntimeError,
+        Tensor=SimpleNamespace(from_dlpack=on_gpu),
+    )
+    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", backend)
+    repository.export(brightened(), tmp_path, "m")
+    made = TritonPythonModel()
+    config = {"max_batch_size": 8, "input": [{"name": "DATA"}], "output": [{"name": "OUTPUT_0"}]}
+    where = {"model_repository": str(tmp_path / "m"), "model_version": "1", "model_name": "m"}
+    kind = {"model_instance_kind": "GPU", "model_instance_device_id": "0"}
+    made.initialize({"model_config": json.dumps(config), **where, **kind})
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 255, (n, 5, 7, 3), dtype=np.uint8) for n in (2, 1, 3)]
+    for given, got in zip(rows, made.execute([{"DATA": r} for r in rows])):
+        np.testing.assert_array_equal(got, given.astype(np.int32) + 1000)
+    # Views of one batch, one behind the other: nothing was copied.
+    assert np.diff(taken).tolist() == [2 * 5 * 7 * 3 * 4, 5 * 7 * 3 * 4]
+    ragged = [rng.integers(0, 255, (1, h, 4, 3), dtype=np.uint8) for h in (2, 6)]
+    for given, got in zip(ragged, made.execute([{"DATA": r} for r in ragged])):
+        np.testing.assert_array_equal(got, given.astype(np.int32) + 1000)
+    made.finalize()

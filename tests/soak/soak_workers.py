@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "cluster"), str(ROOT / "bench")]
 
 import numpy as np  # noqa: E402
-from crews import SIZE, N, assert_same, crew, exists, pictures, values, write_pictures  # noqa: E402
+from pipelines import SIZE, N, assert_same, exists, pictures, pool_of, values, write_pictures  # noqa: E402
 
 from object_server import ObjectServer  # noqa: E402
 
@@ -47,7 +47,7 @@ class SlowStore(ObjectServer):
 
 
 def pids(pipe) -> list[int]:
-    links = [m.link for m in list(crew(pipe).members)]
+    links = [m.link for m in list(pool_of(pipe).slots)]
     found = [getattr(link, "pid", None) or getattr(getattr(link, "_process", None), "pid", 0) for link in links if link]
     return [p for p in found if p and exists(p)]
 

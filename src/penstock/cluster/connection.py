@@ -15,7 +15,7 @@ from ..core.batch import Batch
 from ..core.memory import Buffer, view
 from ..external import arena
 from . import wire
-from .order import Answer, Order
+from .messages import Answer, Order
 from .packing import unpack
 
 _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
@@ -47,7 +47,10 @@ class Shared:
         with self._lock:
             if self.fd < 0:
                 raise OSError("the connection is closed")
-            lease = self._leases[number] = self._regions.take(self._nbytes)
+            try:
+                lease = self._leases[number] = self._regions.take(self._nbytes)
+            except OSError as e:  # this end's fault, not the worker's
+                raise MemoryError(f"no shared memory for {self._nbytes} bytes of samples: {e.strerror}") from None
         return lease.region.offset, lease.region.capacity
 
     def receive(self, sock: socket.socket, answer: Answer) -> list[Batch] | None:

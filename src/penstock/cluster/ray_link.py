@@ -12,14 +12,16 @@ from typing import Any
 
 from . import wire
 from .connection import Connection, Shared, Streamed
-from .link import Lost, Refused
-from .local import check_described
-from .order import Answer, Order
+from .local_link import check_described
+from .messages import Answer, Order
 from .packing import unpack
 from .ray_worker import Address, RayWorker
+from .worker_link import WorkerLost, WorkerRefused
+from .worker_pool import LEAST_DEPTH
 
 _PLACE_SECONDS = 60.0  # for Ray to find a place, and a machine for it where it can
 _CONNECT_SECONDS = 5.0
+_PROOF_SECONDS = 30.0  # longer than the worker gives a stranger, who may have come first
 _TELLS_SECONDS = 5.0  # for Ray to see that a worker is gone which has hung up
 _MAX_TEXT = 500
 _connected = ""  # where this module has connected the program to
@@ -28,6 +30,15 @@ _connected = ""  # where this module has connected the program to
 def _ray() -> Any:
     """The package, which few have: it is imported where it is used."""
     return import_module("ray")
+
+
+def _cluster() -> Any:
+    """Ray, while the program is connected to a cluster: if it is not any more, many of Ray's functions would start one.
+    Raises WorkerLost then."""
+    ray = _ray()
+    if not ray.is_initialized():
+        raise WorkerLost("the program has left its cluster of Ray")
+    return ray
 
 
 def connect(workers: str) -> None:
@@ -46,7 +57,7 @@ def connect(workers: str) -> None:
 
 def places(num_threads: int) -> int:
     """How many workers the cluster has room for now, at least 1."""
-    alive = [n for n in _ray().nodes() if n["Alive"]]
+    alive = [n for n in _cluster().nodes() if n["Alive"]]
     return max(sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in alive), 1)
 
 
@@ -58,7 +69,7 @@ class RayLink:
         self, index: int, payload: bytes, expected: dict[str, Any], version: str, num_threads: int, depth: int
     ):
         self.index, self._payload, self._expected, self._version = index, payload, expected, version
-        self._num_threads, self._depth = num_threads, depth
+        self._num_threads, self._depth = num_threads, max(depth, LEAST_DEPTH)
         self.name, self.pid = f"worker {index}", 0
         self._actor: Any = None
         self._hung_up = False
@@ -68,16 +79,16 @@ class RayLink:
 
     def open(self) -> None:
         if self._hung_up:
-            raise Lost("was not started")
+            raise WorkerLost("was not started")
         options = {"num_cpus": self._num_threads, "max_concurrency": self._depth + 2, "max_restarts": 0}
         try:
-            self._actor = _ray().remote(RayWorker).options(**options).remote()
+            self._actor = _cluster().remote(RayWorker).options(**options).remote()
             error, theirs, self.pid = self._call(self._actor.open.remote(self._version, self._payload))
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
         self.name = f"worker {self.index} (pid {self.pid})"
         if error:
-            raise Refused(f"{self.name} can't make batches of this pipeline: {error}")
+            raise WorkerRefused(f"{self.name} can't make batches of this pipeline: {error}")
         check_described(self.name, self._expected, theirs)
         self._connect()
 
@@ -86,7 +97,7 @@ class RayLink:
         try:
             return self._result(self._done.get(timeout=_PLACE_SECONDS))
         except queue.Empty:
-            raise Lost(
+            raise WorkerLost(
                 f"({self.name}) has no place in the cluster: it needs a machine with {self._num_threads} free CPUs "
                 "(num_threads)"
             ) from None
@@ -122,14 +133,14 @@ class RayLink:
 
     def send(self, order: Order) -> None:
         if self._hung_up:
-            raise Lost("was told to end")
+            raise WorkerLost("was told to end")
         try:
             if self._connection is not None:
                 self._connection.send(order)
             else:
                 self._actor.make.remote(order).future().add_done_callback(self._done.put)
         except OSError:
-            raise Lost("hung up") from None
+            raise WorkerLost("hung up") from None
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
 
@@ -141,9 +152,9 @@ class RayLink:
                 return self._connection.receive()
             except (OSError, EOFError):
                 self._result(self._done.get(timeout=_TELLS_SECONDS))  # why, as Ray sees it
-                raise Lost(f"({self.name}) hung up") from None
+                raise WorkerLost(f"({self.name}) hung up") from None
         except queue.Empty:
-            raise Lost(f"({self.name}) hung up, and Ray does not say why") from None
+            raise WorkerLost(f"({self.name}) hung up, and Ray does not say why") from None
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
 
@@ -167,29 +178,29 @@ class RayLink:
             self._connection.close()
         if self._actor is not None:
             try:
-                _ray().kill(self._actor)
+                _cluster().kill(self._actor)
             except Exception:
-                pass  # the cluster is gone, and the actor with it
+                pass  # the cluster is gone, or the program has left it, and the actor with it
             self._actor = None
 
     def _result(self, future: Any) -> Any:
         if future is None or self._hung_up:
-            raise Lost(f"({self.name}) was told to end")
+            raise WorkerLost(f"({self.name}) was told to end")
         return future.result()
 
     def _lost(self, e: Exception) -> Exception:
         """Of a worker that did not answer: why it is gone, or that it can't work at all."""
         text = " ".join(str(e).split())
         if "ModuleNotFoundError" in text or "ImportError" in text:
-            return Refused(
+            return WorkerRefused(
                 f"{self.name} has no penstock that fits: install the same version for both. {text[-_MAX_TEXT:]}"
             )
-        return Lost(f"({self.name}) is gone, as Ray says: {text[:_MAX_TEXT]}")
+        return WorkerLost(f"({self.name}) is gone, as Ray says: {text[:_MAX_TEXT]}")
 
 
 def _machine() -> str | None:
     """Which of Ray's nodes this program runs on; None if on none of them, but connected to a cluster by a proxy."""
-    ray = _ray()
+    ray = _cluster()
     return None if ray.util.client.ray.is_connected() else ray.get_runtime_context().get_node_id()
 
 
@@ -199,7 +210,7 @@ def connected(address: Address, token: bytes) -> Connection | None:
     sock.settimeout(_CONNECT_SECONDS)
     try:
         sock.connect(address[1])
-        wire.prove(sock, token, b"trainer", b"worker")
+        wire.prove(sock, token, b"trainer", b"worker", _PROOF_SECONDS)
         if sock.family != socket.AF_UNIX:
             return Connection(sock, Streamed())
         memory = Shared()

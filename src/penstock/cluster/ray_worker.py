@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from . import wire
-from .crew import AT_ONCE
-from .making import Maker
-from .order import Answer, Order
+from .batch_maker import BatchMaker
+from .messages import Answer, Order
 from .worker import OverTheWire, OwnMemory, SharedMemory, opened, serve
+from .worker_pool import AT_ONCE
 
 Address = tuple[int, Any]  # family and address of a socket
 _ACCEPT_SECONDS = 60.0  # that the trainer may take until it has connected
+_PROOF_SECONDS = 5.0
 
 
 class RayWorker:
@@ -31,7 +32,7 @@ class RayWorker:
 
     def __init__(self) -> None:
         self._beginning, self._making = threading.Lock(), threading.Semaphore(AT_ONCE)
-        self._maker: Maker
+        self._maker: BatchMaker
         self._server: socket.socket
 
     def open(self, version: str, payload: bytes) -> tuple[str, dict[str, Any], int]:
@@ -90,7 +91,7 @@ def accepted(server: socket.socket, token: bytes) -> socket.socket:
         server.settimeout(max(end - time.monotonic(), 0.01))
         sock, _ = server.accept()
         try:
-            wire.prove(sock, token, b"worker", b"trainer")
+            wire.prove(sock, token, b"worker", b"trainer", _PROOF_SECONDS)
             return sock
         except (OSError, EOFError):
             sock.close()

@@ -11,7 +11,6 @@ import struct
 from typing import Any
 
 _LENGTH = struct.Struct("=Q")
-_PROOF_SECONDS = 5.0
 _NONCE_BYTES = 32
 
 
@@ -43,10 +42,11 @@ def fill(sock: socket.socket, memory: Any) -> None:
         left = left[got:]
 
 
-def prove(sock: socket.socket, token: bytes, mine: bytes, theirs: bytes) -> None:
+def prove(sock: socket.socket, token: bytes, mine: bytes, theirs: bytes, seconds: float) -> None:
     """Both ends prove to have the same token, and neither tells it; `mine` and `theirs` are what they are called. No
-    message is unpickled before. PermissionError, or OSError or EOFError, if the other end does not have it."""
-    sock.settimeout(_PROOF_SECONDS)
+    message is unpickled before. PermissionError, or OSError or EOFError, if the other end does not have it, or waits
+    longer than so many seconds."""
+    sock.settimeout(seconds)
     nonce = secrets.token_bytes(_NONCE_BYTES)
     sock.sendall(nonce)
     asked = _exactly(sock, _NONCE_BYTES)

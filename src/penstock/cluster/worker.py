@@ -20,9 +20,9 @@ from ..core.memory import Buffer, view
 from ..external import arena
 from ..external.worker import _wait_for_end
 from . import wire
-from .crew import AT_ONCE
-from .making import Begun, Maker
+from .batch_maker import BatchMaker, Begun
 from .packing import Block
+from .worker_pool import AT_ONCE
 
 _MAX_TEXT = 4000
 _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
@@ -44,7 +44,7 @@ def main(sock_fd: int, arena_fd: int, parent: int) -> None:
     os._exit(0)  # whatever its threads are doing
 
 
-def opened(version: str, payload: bytes) -> tuple[str, dict[str, Any], Maker | None]:
+def opened(version: str, payload: bytes) -> tuple[str, dict[str, Any], BatchMaker | None]:
     """What makes batches of the pipeline in `payload`, and what has to be the same at the trainer; or what is wrong. It
     is not looked at before the versions are known to be the same."""
     here = sys.modules["penstock"].__version__
@@ -74,7 +74,7 @@ class Outgoing(Protocol):
         """For one batch; `place` is what the trainer said of it."""
 
 
-def serve(sock: socket.socket, maker: Maker, outgoing: Outgoing) -> None:
+def serve(sock: socket.socket, maker: BatchMaker, outgoing: Outgoing) -> None:
     """Makes batches until the trainer hangs up. Raises EOFError or OSError then."""
     todo: queue.SimpleQueue[tuple[Begun, Any] | None] = queue.SimpleQueue()
     sending = threading.Lock()

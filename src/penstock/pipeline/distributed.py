@@ -25,10 +25,10 @@ from . import serialization
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..cluster.link import Link
-    from ..cluster.making import Maker
-    from ..cluster.producer import CrewProducer
-    from ..cluster.scaling import Limits
+    from ..cluster.autoscaling import Limits
+    from ..cluster.batch_maker import BatchMaker
+    from ..cluster.pool_producer import PoolProducer
+    from ..cluster.worker_link import WorkerLink
 
 
 _CANNOT = "{} can't be sent to workers: {}. Define it in a module that workers can import, or leave out workers"
@@ -49,9 +49,9 @@ class SerializedPipeline(NamedTuple):
         """For that worker, whose threads have names of their own."""
         return pickle.dumps(self._replace(worker=worker), 5)
 
-    def open(self) -> Maker:
+    def open(self) -> BatchMaker:
         """At the worker: opens the sources and gives what makes the batches."""
-        from ..cluster.making import Maker
+        from ..cluster.batch_maker import BatchMaker
         from .pipeline import Pipeline
 
         s, changed = self.storage, dict[str, Any](checkpoint=self.checkpoint)
@@ -62,7 +62,7 @@ class SerializedPipeline(NamedTuple):
         pipe.build()
         plan, threads = pipe._plan, pipe.num_threads
         assert plan is not None
-        return Maker(plan, pipe._settings.policy.on_error, threads, self.worker * (threads + 1))
+        return BatchMaker(plan, pipe._settings.policy.on_error, threads, self.worker * (threads + 1))
 
 
 def sends_over_network(settings: Settings) -> bool:
@@ -97,7 +97,7 @@ def check_supported(plan: Plan, made: Cut, workers: Any) -> None:
 
 def producer_starter(
     plan: Plan, definition: Definition, sinks: list[Any], settings: Settings
-) -> Callable[[Plan, Statistics], CrewProducer] | None:
+) -> Callable[[Plan, Statistics], PoolProducer] | None:
     """What starts the workers of a pipeline once its sources are open, if it has any."""
     if not settings.workers:
         return None
@@ -115,11 +115,11 @@ def _start(
     settings: Settings,
     plan: Plan,
     statistics: Statistics,
-) -> CrewProducer:
-    from ..cluster.crew import Crew
-    from ..cluster.making import described
-    from ..cluster.producer import CrewProducer
-    from ..cluster.scaling import Scaling
+) -> PoolProducer:
+    from ..cluster.autoscaling import Autoscaler
+    from ..cluster.batch_maker import described
+    from ..cluster.pool_producer import PoolProducer
+    from ..cluster.worker_pool import WorkerPool
 
     if sends_over_network(settings):
         made = with_less_sent(plan.nodes, outputs + sinks, made, _sample_sizes(plan, definition, made, settings))
@@ -149,8 +149,8 @@ def _start(
         raise ArgumentTypeError(_CANNOT.format(what, f"{type(e).__name__}: {e}")) from None
     make_link = link(settings, sent, described(worker_plan), sys.modules["penstock"].__version__)
     n, limits = _worker_counts(settings)
-    crew = Crew(make_link, n, settings.depth, Scaling(limits, lambda: statistics.totals().waited_ns))
-    return CrewProducer(crew, plan, worker_plan, local_plan, settings.policy, settings.num_threads, statistics)
+    pool = WorkerPool(make_link, n, settings.depth, Autoscaler(limits, lambda: statistics.totals().waited_ns))
+    return PoolProducer(pool, plan, worker_plan, local_plan, settings.policy, settings.num_threads, statistics)
 
 
 def _sample_sizes(plan: Plan, definition: Definition, made: Cut, settings: Settings) -> dict[Edge, float]:
@@ -181,15 +181,15 @@ def _sample_sizes(plan: Plan, definition: Definition, made: Cut, settings: Setti
 
 def _local_link(
     settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
-) -> Callable[[int], Link]:
-    from ..cluster.local import LocalLink
+) -> Callable[[int], WorkerLink]:
+    from ..cluster.local_link import LocalLink
 
     return lambda index: LocalLink(index, sent.for_worker(index), expected, version)
 
 
 def _cluster_link(
     settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
-) -> Callable[[int], Link]:
+) -> Callable[[int], WorkerLink]:
     """Connects to Ray's cluster."""
     from ..cluster import ray_link
 
@@ -205,7 +205,7 @@ def _cluster_link(
 
 def _worker_counts(settings: Settings) -> tuple[int, Limits]:
     """How many workers to begin with, and how many there may be."""
-    from ..cluster.scaling import Limits, fixed
+    from ..cluster.autoscaling import Limits, fixed
 
     least, most = settings.min_workers, settings.max_workers
     if settings.cluster:

@@ -20,8 +20,8 @@ from .distributed import SerializedPipeline
 from .pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from ..cluster.making import Maker
-    from ..cluster.order import Answer, Order
+    from ..cluster.batch_maker import BatchMaker
+    from ..cluster.messages import Answer, Order
     from ..cluster.packing import Block
 
 _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
@@ -57,7 +57,7 @@ class PortablePipeline(NamedTuple):
 def portable(pipe: Pipeline, num_threads: int, user: str) -> PortablePipeline:
     """For a pipeline without a GPU, with as many native threads. ValueError, which names the `user` of it, for one
     whose batches can be made by its own process only."""
-    from ..cluster.making import described
+    from ..cluster.batch_maker import described
 
     pipe.build()
     plan = pipe._plan
@@ -83,7 +83,7 @@ def portable(pipe: Pipeline, num_threads: int, user: str) -> PortablePipeline:
 def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
     """The batches of the last of these epochs, given the sizes of the batches of each, of a pipeline that has not
     run."""
-    from ..cluster.order import Order
+    from ..cluster.messages import Order
 
     pipe.build()
     plan = pipe._plan
@@ -109,7 +109,7 @@ def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
 class OpenedPipeline:
     """Makes batches of orders. `make` may be called by several threads."""
 
-    def __init__(self, maker: Maker, on_error: str):
+    def __init__(self, maker: BatchMaker, on_error: str):
         self._maker, self._on_error = maker, on_error
         self._nodes = {n.number: n for n in maker.plan.nodes}
 
@@ -120,7 +120,7 @@ class OpenedPipeline:
     def finish(self, begun: Any) -> tuple[list[TensorListCPU], np.ndarray, list[SampleError]]:
         """The outputs, which samples of the order they have, and what was wrong with others. Raises what the pipeline
         would."""
-        from ..cluster.order import raised
+        from ..cluster.messages import raised
         from ..cluster.packing import unpack, with_names
 
         memory = _ProcessMemory()

@@ -22,7 +22,7 @@ from ..exec.scheduling.tuning import Reading, Setting, Tuner
 from .settings import Settings, available_cpus
 
 if TYPE_CHECKING:
-    from ..cluster.crew import Crew
+    from ..cluster.worker_pool import WorkerPool
     from ..gpu.session import Session
 
 # The JPEG engine's thread, Python, and the driver's own work.
@@ -71,7 +71,7 @@ class Runner:
         self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
         self.parts: tuple[Plan, Plan] | None = None  # what workers do, and the rest
-        self._crew: Crew | None = None  # of the workers that make the batches
+        self._worker_pool: WorkerPool | None = None  # of the workers that make the batches
         self._calls = False  # whether sources are called by who asks for a batch
 
     def start(
@@ -79,10 +79,10 @@ class Runner:
         plan: Plan,
         defined_at: str,
         prepare: Callable[[Plan, Executor], None],
-        crew: Callable[[Plan, Statistics], Any] | None = None,
+        start_workers: Callable[[Plan, Statistics], Any] | None = None,
     ) -> None:
-        """Opens the sources; `prepare` is called with the executor before it makes a batch. `crew` gives the producer
-        if workers make the batches."""
+        """Opens the sources; `prepare` is called with the executor before it makes a batch. `start_workers` gives the
+        producer if workers make the batches."""
         settings = self.settings
         assert settings.max_batch_size is not None
         if plan.uses_gpu:
@@ -106,12 +106,12 @@ class Runner:
             text = f"the source produces {node.n_outputs} outputs, but the {which} not used"
             file, line, _ = node.sites[-1] if node.sites else (__file__, 0, "")
             warnings.warn_explicit(f"penstock.{node.op.display_name()}: {text}", UserWarning, file, line)
-        if crew is None:
+        if start_workers is None:
             producer = Producer(plan, settings.policy, native_threads(settings, plan), self.statistics.record)
         else:
-            producer = crew(plan, self.statistics)
+            producer = start_workers(plan, self.statistics)
             self.parts = producer.away, producer.rest
-            self._crew = producer.crew
+            self._worker_pool = producer.workers
         executor = Executor(plan, producer, settings.policy, self.statistics)
         self._calls = any(plan.source_op(n).called is not None for n in plan.sources)
         prepare(plan, executor)
@@ -129,7 +129,7 @@ class Runner:
     @property
     def threads(self) -> Threads:
         """Those that process samples."""
-        return Threads(self.settings.num_threads, 0 if self._crew is None else self._crew.size)
+        return Threads(self.settings.num_threads, 0 if self._worker_pool is None else self._worker_pool.size)
 
     @property
     def tried(self) -> list[str]:
@@ -146,15 +146,15 @@ class Runner:
         called."""
         assert self.plan is not None
         ahead = self.settings.depth
-        if self._crew is not None and self.settings.ahead:
-            ahead = max(ahead, self._crew.window)
+        if self._worker_pool is not None and self.settings.ahead:
+            ahead = max(ahead, self._worker_pool.window)
         ahead += 0 if self._calls else self.settings.ahead * self.plan.ahead
         return ahead * self.together if self.settings.ahead else ahead
 
     def most_pending(self) -> int:
         """How many batches may be on their way."""
         assert self.plan is not None
-        if self._crew is not None:  # workers read ahead by themselves
+        if self._worker_pool is not None:  # workers read ahead by themselves
             return self.made_ahead()
         return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
 

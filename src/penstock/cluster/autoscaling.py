@@ -25,7 +25,7 @@ def fixed(n: int) -> Callable[[], int]:
     return lambda: n
 
 
-class Scaling:
+class Autoscaler:
     """Decides how many workers there should be. `waited_ns` tells what the trainer has waited so far."""
 
     def __init__(self, limits: Limits, waited_ns: Callable[[], int]):

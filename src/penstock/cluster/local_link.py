@@ -14,8 +14,8 @@ from typing import Any
 from ..external import failure, launch
 from . import wire
 from .connection import Connection, Shared
-from .link import Lost, Refused
-from .order import Answer, Order
+from .messages import Answer, Order
+from .worker_link import WorkerLost, WorkerRefused
 
 _EXIT_SECONDS = 1.0
 # Nothing of the user's program runs in the worker but what the pipeline names, so the program needs no
@@ -40,7 +40,7 @@ class LocalLink:
     def open(self) -> None:
         with self._lock:
             if self._hung_up:
-                raise Lost("was not started")
+                raise WorkerLost("was not started")
             memory = Shared()
             sock, theirs = socket.socketpair()
             self._connection = Connection(sock, memory)
@@ -59,26 +59,26 @@ class LocalLink:
             wire.send(sock, (self._version, self._payload))
             error, theirs_described = wire.receive(sock)
         except (OSError, EOFError):
-            raise Lost(self._how_it_ended()) from None
+            raise WorkerLost(self._how_it_ended()) from None
         if error:
-            raise Refused(f"{self.name} can't make batches of this pipeline: {error}")
+            raise WorkerRefused(f"{self.name} can't make batches of this pipeline: {error}")
         check_described(self.name, self._expected, theirs_described)
 
     def send(self, order: Order) -> None:
         connection = self._connection
         if self._hung_up or connection is None:
-            raise Lost("was told to end")
+            raise WorkerLost("was told to end")
         try:
             connection.send(order)
         except OSError:
-            raise Lost("hung up") from None
+            raise WorkerLost("hung up") from None
 
     def receive(self) -> tuple[Answer, Any]:
         assert self._connection is not None
         try:
             return self._connection.receive()
         except (OSError, EOFError):
-            raise Lost(self._how_it_ended()) from None
+            raise WorkerLost(self._how_it_ended()) from None
 
     def hang_up(self) -> None:
         with self._lock:
@@ -109,11 +109,11 @@ class LocalLink:
 
 
 def check_described(worker: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Raises Refused for a worker to which the picks would mean other samples."""
+    """Raises WorkerRefused for a worker to which the picks would mean other samples."""
     if ours == theirs:
         return
     differs = [k for k in ours if ours[k] != theirs.get(k)]
-    raise Refused(
+    raise WorkerRefused(
         f"{worker} finds other data than this process, so its batches would be others: {', '.join(differs)} differ; "
         f"here {[ours[k] for k in differs]}, there {[theirs.get(k) for k in differs]}. Its paths have to lead to "
         "the same files"

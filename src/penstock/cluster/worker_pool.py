@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which worker makes which batch: what is late or lost is asked of another one. How they are reached is a `Link`'s."""
+"""Which worker makes which batch: what is late or lost is asked of another one. A `WorkerLink` reaches each of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import PipelineError, WorkerError
-from .link import Link, Lost, Refused
-from .order import Answer, Order
-from .scaling import PERIOD_SECONDS, Scaling
+from .autoscaling import PERIOD_SECONDS, Autoscaler
+from .messages import Answer, Order
+from .worker_link import WorkerLink, WorkerLost, WorkerRefused
 
 LATE_SECONDS = 2.0  # a batch is not late before
 _LATE_TIMES = 8  # those that took longest lately
@@ -26,9 +26,12 @@ _STOP_SECONDS = 3.0
 _AGAIN_SECONDS = 30.0  # until another one is tried in the place of one that is gone
 AT_WORK = ("starting", "ready")  # states of those that take orders, now or soon
 AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
+# And one more is being read: until a batch that is through has been taken, another one asked for, and the order for it
+# has come, several threads have to be woken one after the other, for which all CPUs may be busy.
+LEAST_DEPTH = AT_ONCE + 1
 
 
-class Asked:
+class PendingBatch:
     """A batch that was asked for. Whoever lets go of it does not want it any more."""
 
     def __init__(self, lock: threading.RLock, order: Order):
@@ -36,20 +39,20 @@ class Asked:
         self.answer: Answer | None = None
         self.batches: Any = None
         self.worker = ""
-        self.sent: dict[_Member, float] = {}  # who was asked, and when
+        self.sent: dict[_Slot, float] = {}  # who was asked, and when
         self.deaths = 0
         self.is_wanted = True
         self.changed = threading.Condition(lock)  # for who waits for it
 
 
-class _Member:
-    """One place in the crew: a worker, and when it dies another."""
+class _Slot:
+    """A place for a worker, and when it dies for another one."""
 
     def __init__(self, index: int, lock: threading.RLock):
         self.index = index
         self.changed = threading.Condition(lock)  # for the thread that hands it batches
-        self.link: Link | None = None
-        self.asked: dict[int, Asked] = {}  # not answered yet
+        self.link: WorkerLink | None = None
+        self.asked: dict[int, PendingBatch] = {}  # not answered yet
         self.state = "starting"  # then "ready"; "leaving", once it has answered what it was asked; or "gone"
         self.is_late, self.late_since = False, 0.0
         self.failures = 0  # below 0: it can't work for this pipeline
@@ -60,39 +63,40 @@ class _Member:
     def busy_until(self, now: float) -> float:
         return self.busy + (now - self._busy_since if self.asked else 0.0)
 
-    def put(self, asked: Asked, now: float) -> None:
+    def put(self, asked: PendingBatch, now: float) -> None:
         if not self.asked:
             self._busy_since = now
         self.asked[asked.order.number] = asked
 
-    def take(self, number: int, now: float) -> Asked | None:
+    def take(self, number: int, now: float) -> PendingBatch | None:
         if len(self.asked) == 1 and number in self.asked:
             self.busy = self.busy_until(now)
         return self.asked.pop(number, None)
 
-    def take_all(self, now: float) -> list[Asked]:
+    def take_all(self, now: float) -> list[PendingBatch]:
         self.busy = self.busy_until(now)
         asked, self.asked = list(self.asked.values()), {}
         return asked
 
 
-class Crew:
-    """Workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each. `scaling`
-    says how many workers there are; of those whose place is lost for good, others are tried after a while."""
+class WorkerPool:
+    """Workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each, which is
+    LEAST_DEPTH or more. `scaling` says how many workers there are; of those whose place is lost for good, others are
+    tried after a while."""
 
-    def __init__(self, link: Callable[[int], Link], n: int, depth: int, scaling: Scaling):
-        self._make_link, self._depth, self._scaling = link, max(depth, 2), scaling
+    def __init__(self, link: Callable[[int], WorkerLink], n: int, depth: int, scaling: Autoscaler):
+        self._make_link, self._depth, self._scaling = link, max(depth, LEAST_DEPTH), scaling
         # Threads that wait are woken one by one: each that is woken in vain takes Python's lock from those that work.
         self._lock = threading.RLock()
-        self._todo: deque[Asked] = deque()
+        self._todo: deque[PendingBatch] = deque()
         self._number = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
         self._closing = self._warned = False
         self._pid = os.getpid()
-        self.members: list[_Member] = []
+        self.slots: list[_Slot] = []
         self._busy_before = 0.0  # of those that have left
         self._threads: list[threading.Thread] = []
-        self._waiting: list[Asked] = []  # that somebody waits for
+        self._waiting: list[PendingBatch] = []  # that somebody waits for
         self._end, self._wanted = threading.Event(), n
         with self._lock:
             self._resize(n)
@@ -101,7 +105,7 @@ class Crew:
     @property
     def size(self) -> int:
         """How many workers there are, and are being started."""
-        return sum(m.state in AT_WORK for m in self.members)
+        return sum(m.state in AT_WORK for m in self.slots)
 
     @property
     def window(self) -> int:
@@ -110,16 +114,16 @@ class Crew:
 
     # For the trainer ----------------------------------------------------------------------------------------------
 
-    def ask(self, n: int, epoch: Any, position: Any, iteration: int, picks: dict[int, Any]) -> Asked:
+    def ask(self, n: int, epoch: Any, position: Any, iteration: int, picks: dict[int, Any]) -> PendingBatch:
         """Asks for a batch, and does not wait."""
         with self._lock:
             self._number += 1
-            asked = Asked(self._lock, Order(self._number, n, epoch, position, iteration, picks))
+            asked = PendingBatch(self._lock, Order(self._number, n, epoch, position, iteration, picks))
             self._todo.append(asked)
             self._hand_out()
             return asked
 
-    def wait(self, asked: Asked) -> bool:
+    def wait(self, asked: PendingBatch) -> bool:
         """Waits for a batch. False: there is nobody to make it. Raises WorkerError for one that kills its workers, and
         if no worker is able to work for this pipeline."""
         with self._lock:
@@ -129,11 +133,11 @@ class Crew:
             finally:
                 self._waiting.remove(asked)
 
-    def _wait(self, asked: Asked) -> bool:
+    def _wait(self, asked: PendingBatch) -> bool:
         while asked.answer is None:
             if self._closing:
                 raise WorkerError("the pipeline is closed; build another one")
-            nobody = not self.size and not any(asked.order.number in m.asked for m in self.members)
+            nobody = not self.size and not any(asked.order.number in m.asked for m in self.slots)
             # What one worker after the other dies of, this process would die of, too.
             if asked.deaths >= (_MOST_FAILURES if nobody else _MOST_DEATHS):
                 raise PipelineError(
@@ -149,7 +153,7 @@ class Crew:
             asked.changed.wait(0.1)
         return True
 
-    def forget(self, asked: Asked) -> None:
+    def forget(self, asked: PendingBatch) -> None:
         """Nobody wants it any more."""
         with self._lock:
             asked.is_wanted = False
@@ -167,7 +171,7 @@ class Crew:
             self._end.set()
             self._todo.clear()
             self._tell_all()
-            links = [m.link for m in self.members if m.link is not None]
+            links = [m.link for m in self.slots if m.link is not None]
             threads = list(self._threads)
         for link in links:
             link.hang_up()
@@ -181,21 +185,21 @@ class Crew:
     def _limit(self) -> float:
         return max(LATE_SECONDS, _LATE_TIMES * max(self._took)) if self._took else _FIRST_SECONDS
 
-    def _look_for_late(self, asked: Asked) -> bool:
+    def _look_for_late(self, asked: PendingBatch) -> bool:
         """Asks others for what a worker that is late with a batch has. False: there is no other one, and waiting longer
         would not help."""
         now, limit = time.monotonic(), self._limit()
-        for m in self.members:
+        for m in self.slots:
             if asked.order.number in m.asked and not m.is_late and now - asked.sent[m] > limit:
                 m.is_late, m.late_since = True, now
                 for a in m.asked.values():
                     self._again(a)
-        at_work = [m for m in self.members if m.state in AT_WORK]
+        at_work = [m for m in self.slots if m.state in AT_WORK]
         if asked in self._todo and all(m.is_late for m in at_work):
             return now - max((m.late_since for m in at_work), default=0.0) < limit
         return True
 
-    def _again(self, asked: Asked) -> None:
+    def _again(self, asked: PendingBatch) -> None:
         """Puts a batch before all others, unless it is not needed."""
         if asked.answer is None and asked.is_wanted and asked not in self._todo:
             self._todo.append(asked)
@@ -204,7 +208,7 @@ class Crew:
 
     def _nobody(self) -> None:
         """No worker is left: an error if they were never able to work, else a warning, once."""
-        refused = next((m.why for m in self.members if m.failures < 0), "")
+        refused = next((m.why for m in self.slots if m.failures < 0), "")
         if refused:
             raise WorkerError(refused)
         if not self._warned:
@@ -216,23 +220,23 @@ class Crew:
             )
 
     def _last_words(self) -> str:
-        return next((m.why for m in reversed(self.members) if m.why), "is gone")
+        return next((m.why for m in reversed(self.slots) if m.why), "is gone")
 
     # How many there are, all with the lock held ---------------------------------------------------------------------
 
     def _resize(self, n: int) -> None:
         """Starts workers, or has some leave, so that there are `n` places."""
-        staying = [m for m in self.members if m.state != "leaving"]
+        staying = [m for m in self.slots if m.state != "leaving"]
         for _ in range(len(staying), n):
-            taken = {m.index for m in self.members}
-            m = _Member(next(i for i in range(len(taken) + 1) if i not in taken), self._lock)
-            self.members.append(m)
+            taken = {m.index for m in self.slots}
+            m = _Slot(next(i for i in range(len(taken) + 1) if i not in taken), self._lock)
+            self.slots.append(m)
             for task in (self._serve, self._feed):
                 self._start_thread(task, m)
         staying.sort(key=lambda m: (m.state == "ready", len(m.asked)))  # those that do least leave first
         for m in staying[: max(len(staying) - n, 0)]:
             if m.state == "gone":
-                self.members.remove(m)
+                self.slots.remove(m)
             else:
                 m.state = "leaving"
                 self._dismiss(m)
@@ -240,28 +244,28 @@ class Crew:
 
     def _start_thread(self, task: Callable[..., None], *args: Any) -> None:
         self._threads = [t for t in self._threads if t.is_alive()]
-        t = threading.Thread(target=task, args=args, name="penstock-crew", daemon=True)
+        t = threading.Thread(target=task, args=args, name="penstock-workers", daemon=True)
         self._threads.append(t)
         t.start()
 
-    def _dismiss(self, m: _Member) -> None:
+    def _dismiss(self, m: _Slot) -> None:
         """Ends a worker that is to leave, once it has answered all that it was asked for."""
         if m.state == "leaving" and not m.asked and m.link is not None:
             m.link.hang_up()
 
-    def _remove(self, m: _Member) -> None:
-        self.members.remove(m)
+    def _remove(self, m: _Slot) -> None:
+        self.slots.remove(m)
         self._busy_before += m.busy
 
     def _forget_gone(self, now: float) -> None:
         """Gives others a chance in the places of workers that are gone for long."""
-        for m in [m for m in self.members if m.state == "gone" and m.failures > 0]:
+        for m in [m for m in self.slots if m.state == "gone" and m.failures > 0]:
             if now - m.gone_since > _AGAIN_SECONDS:
                 self._remove(m)
 
     # Threads ------------------------------------------------------------------------------------------------------
 
-    def _serve(self, m: _Member) -> None:
+    def _serve(self, m: _Slot) -> None:
         """Keeps a worker running and takes what it answers."""
         while True:
             link = self._make_link(m.index)
@@ -279,13 +283,15 @@ class Crew:
                     self._tell_all()
                 while True:
                     self._take(m, link.name, *link.receive())
-            except Lost as e:
+            except WorkerLost as e:
                 more = self._lose(m, str(e))
-            except Refused as e:
+            except WorkerRefused as e:
                 more = False
                 with self._lock:
                     m.state, m.why, m.failures, m.link = "gone", str(e), -1, None
                     self._tell_all()
+            except Exception as e:  # of a machine that has no memory or no processes left, say
+                more = self._lose(m, f"({link.name}) failed: {type(e).__name__}: {e}")
             link.hang_up()
             link.end()
             if not more:
@@ -293,7 +299,7 @@ class Crew:
             if m.failures > 1:
                 time.sleep(min(0.05 * 2**m.failures, 1.0))
 
-    def _take(self, m: _Member, name: str, answer: Answer, batches: Any) -> None:
+    def _take(self, m: _Slot, name: str, answer: Answer, batches: Any) -> None:
         with self._lock:
             m.failures, m.is_late, now = 0, False, time.monotonic()
             asked = m.take(answer.number, now)
@@ -308,7 +314,7 @@ class Crew:
             if m.state == "leaving" or self._next_for(m) is not None:
                 m.changed.notify()
 
-    def _lose(self, m: _Member, why: str) -> bool:
+    def _lose(self, m: _Slot, why: str) -> bool:
         """Whether to start another one in its place."""
         with self._lock:
             now = time.monotonic()
@@ -327,24 +333,24 @@ class Crew:
 
     def _hand_out(self) -> None:
         """Wakes the threads of workers that have room: mostly of one. With the lock held."""
-        for m in self.members:
+        for m in self.slots:
             if self._next_for(m) is not None:
                 m.changed.notify()
 
     def _tell_all(self) -> None:
         """Wakes all threads, as something has changed that may matter to each of them. With the lock held."""
-        for m in self.members:
+        for m in self.slots:
             m.changed.notify_all()
         for asked in self._waiting:
             asked.changed.notify_all()
 
-    def _next_for(self, m: _Member) -> Asked | None:
+    def _next_for(self, m: _Slot) -> PendingBatch | None:
         """What to hand to a worker now: nothing that it has already. With the lock held."""
         if self._closing or m.state != "ready" or m.is_late or len(m.asked) >= self._depth:
             return None
         return next((a for a in self._todo if a.order.number not in m.asked), None)
 
-    def _feed(self, m: _Member) -> None:
+    def _feed(self, m: _Slot) -> None:
         """Hands a worker what it has room for."""
         while True:
             with self._lock:
@@ -356,11 +362,13 @@ class Crew:
                 now = asked.sent[m] = time.monotonic()
                 m.put(asked, now)
                 link = m.link
+            assert link is not None
             try:
-                assert link is not None
                 link.send(asked.order)
-            except Lost:
+            except WorkerLost:
                 pass  # the thread that receives hears of it, too
+            except Exception:
+                link.hang_up()  # the batch is asked of another one then
             asked = link = None  # an idle thread keeps no batch alive
 
     def _scale(self) -> None:
@@ -369,8 +377,8 @@ class Crew:
             with self._lock:
                 now = time.monotonic()
                 self._forget_gone(now)
-                busy = self._busy_before + sum(m.busy_until(now) for m in self.members)
-                asked, all_ready = self._number, all(m.state != "starting" for m in self.members)
+                busy = self._busy_before + sum(m.busy_until(now) for m in self.slots)
+                asked, all_ready = self._number, all(m.state != "starting" for m in self.slots)
             try:
                 self._wanted = self._scaling.wanted(self._wanted, now, busy, asked, all_ready)
             except Exception:  # of a cluster that does not answer; if its workers are gone, their links tell

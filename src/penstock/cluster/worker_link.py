@@ -5,24 +5,24 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from .order import Answer, Order
+from .messages import Answer, Order
 
 
-class Lost(Exception):
+class WorkerLost(Exception):
     """A worker is gone; the text says how."""
 
 
-class Refused(Exception):
+class WorkerRefused(Exception):
     """A worker that can't work for this pipeline, whatever is tried."""
 
 
-class Link(Protocol):
-    """The way to one worker. `open` and `receive` block; all but `hang_up` raise Lost."""
+class WorkerLink(Protocol):
+    """The way to one worker. `open` and `receive` block; all but `hang_up` raise WorkerLost."""
 
     name: str
 
     def open(self) -> None:
-        """Starts the worker and waits until it is ready. Raises Refused, too."""
+        """Starts the worker and waits until it is ready. Raises WorkerRefused, too."""
 
     def send(self, order: Order) -> None: ...
 
@@ -30,7 +30,7 @@ class Link(Protocol):
         """The next answer, in any order, with its batches or None."""
 
     def hang_up(self) -> None:
-        """Makes the other methods raise Lost, in other threads, too. May be called at any time."""
+        """Makes the other methods raise WorkerLost, in other threads, too. May be called at any time."""
 
     def end(self) -> None:
         """Waits for the worker to be gone, at most briefly, and lets go of everything."""

@@ -13,7 +13,7 @@ from ..exec.scheduling import checkpoint
 from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Producer
 from ..graph.node import Node
-from .order import Answer, Order, portable, told
+from .messages import Answer, Order, portable, told
 from .packing import Memory, Names, pack
 
 
@@ -54,7 +54,7 @@ class Begun:
         self.error: BaseException | None = None
 
 
-class Maker:
+class BatchMaker:
     """Makes batches of picks, by a plan whose sources are open. `finish` may be called by several threads."""
 
     def __init__(self, plan: Plan, on_error: str, num_threads: int, first_thread: int):

@@ -45,18 +45,19 @@ def assert_same(a, b, what=""):
             np.testing.assert_array_equal(s, t, err_msg=str(what))
 
 
-def crew(pipe: Pipeline):
+def pool_of(pipe: Pipeline):
     pipe.build()
-    return pipe._executor._production.producer.crew
+    return pipe._executor._production.producer.workers
 
 
 def processes(pipe):
     """The pids of the workers there are now."""
-    links = [m.link for m in crew(pipe).members]
+    links = [m.link for m in pool_of(pipe).slots]
     return [link._process.pid for link in links if link is not None and link._process is not None]
 
 
-def wait_until(condition, seconds=10.0):
+def wait_until(condition, seconds=60.0):
+    """A test that waits in vain may take long; one must not fail because the machine is busy."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it took too long"
@@ -64,7 +65,7 @@ def wait_until(condition, seconds=10.0):
 
 
 def all_ready(pipe):
-    wait_until(lambda: all(m.state == "ready" for m in crew(pipe).members))
+    wait_until(lambda: all(m.state == "ready" for m in pool_of(pipe).slots))
 
 
 def exists(pid):

@@ -6,10 +6,10 @@ import queue
 import numpy as np
 import pytest
 
-from penstock.cluster.crew import Crew
-from penstock.cluster.link import Lost
-from penstock.cluster.order import Answer
-from penstock.cluster.scaling import Limits, Scaling, fixed
+from penstock.cluster.autoscaling import Autoscaler, Limits, fixed
+from penstock.cluster.messages import Answer
+from penstock.cluster.worker_link import WorkerLost
+from penstock.cluster.worker_pool import WorkerPool
 from penstock.core.errors import PipelineError
 
 
@@ -31,11 +31,11 @@ class Mortal:
         while len(self._got) < self._least:
             order = self._orders.get(timeout=30)
             if order is None:
-                raise Lost("was told to end")
+                raise WorkerLost("was told to end")
             self._got.append(order)
         self._least = 1
         if not self._left:
-            raise Lost("died")
+            raise WorkerLost("died")
         self._left -= 1
         return Answer(self._got.pop(0).number, [], [], None, [], [], None, [], 0), []
 
@@ -47,32 +47,32 @@ class Mortal:
 
 
 def scaling(n):
-    return Scaling(Limits(fixed(n), fixed(n)), lambda: 0)
+    return Autoscaler(Limits(fixed(n), fixed(n)), lambda: 0)
 
 
-def asked(crew, n):
+def asked(pool, n):
     position = np.zeros(0)
-    return [crew.ask(0, position, position, i, {}) for i in range(n)]
+    return [pool.ask(0, position, position, i, {}) for i in range(n)]
 
 
 def test_only_batches_that_were_begun_may_have_killed_a_worker():
-    crew = Crew(lambda i: Mortal(i, 1, 8), 1, 8, scaling(1))  # the last batch is with eight workers that die
+    pool = WorkerPool(lambda i: Mortal(i, 1, 8), 1, 8, scaling(1))  # the last batch is with eight workers that die
     try:
-        batches = asked(crew, 15)
-        assert all(crew.wait(b) for b in batches[:8])
+        batches = asked(pool, 15)
+        assert all(pool.wait(b) for b in batches[:8])
     finally:
-        crew.close()
+        pool.close()
 
 
 @pytest.mark.parametrize(("workers", "deaths"), [(3, "1[0-4]"), (1, "5")])
 def test_a_batch_that_kills_its_workers(workers, deaths):
     """Nor does the trainer make it, where no worker is left."""
-    crew = Crew(lambda i: Mortal(i, 0, 1), workers, 2, scaling(workers))
+    pool = WorkerPool(lambda i: Mortal(i, 0, 1), workers, 2, scaling(workers))
     try:
-        (batch,) = asked(crew, 1)
+        (batch,) = asked(pool, 1)
         with pytest.raises(
             PipelineError, match=f"{deaths} workers died while they made the batch of iteration 0.*died"
         ):
-            crew.wait(batch)
+            pool.wait(batch)
     finally:
-        crew.close()
+        pool.close()

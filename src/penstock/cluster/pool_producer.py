@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer's side of a batch: asks the crew for what workers make of it, does the rest, and makes the whole of it
+"""The trainer's side of a batch: asks workers for what they make of it, does the rest, and makes the whole of it
 where nobody else does."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Loaded, Producer, Started
 from ..exec.scheduling.statistics import Statistics
 from ..graph.cutting import Edge
-from .crew import Asked, Crew
-from .order import raised
+from .messages import raised
 from .packing import with_names
+from .worker_pool import PendingBatch, WorkerPool
 
 _AWAY = -1  # in the place of the number of a node
 
@@ -28,8 +28,8 @@ _AWAY = -1  # in the place of the number of a node
 class _Away(Loading):
     """A batch of `ctx` that a worker makes."""
 
-    def __init__(self, crew: Crew, asked: Asked, ctx: Context):
-        self.asked, self._crew = asked, crew
+    def __init__(self, workers: WorkerPool, asked: PendingBatch, ctx: Context):
+        self.asked, self._workers = asked, workers
         self._whole = ctx.n, ctx.epoch, ctx.position, ctx.iteration
 
     def anew(self) -> Context:
@@ -38,17 +38,17 @@ class _Away(Loading):
 
     def __del__(self) -> None:  # of batches that are dropped, nobody takes what comes
         if self.asked.answer is None:
-            self._crew.forget(self.asked)
+            self._workers.forget(self.asked)
 
 
-class CrewProducer(Producer):
-    """Has a crew make the outputs `sent` of `away`, and what follows from them by `rest`. `plan` is the whole."""
+class PoolProducer(Producer):
+    """Has workers make the outputs `sent` of `away`, and what follows from them by `rest`. `plan` is the whole."""
 
     is_away = True
 
     def __init__(
         self,
-        crew: Crew,
+        workers: WorkerPool,
         plan: Plan,
         away: Plan,
         rest: Plan,
@@ -57,23 +57,23 @@ class CrewProducer(Producer):
         statistics: Statistics,
     ):
         super().__init__(plan, policy, num_threads, statistics.record)
-        self.crew, self.away, self.rest, self._statistics = crew, away, rest, statistics
+        self.workers, self.away, self.rest, self._statistics = workers, away, rest, statistics
         rest.session = plan.session
         self._sent: list[Edge] = away.outputs
         self._nodes = {n.number: n for n in plan.nodes}
         self._itself = Producer(plan, policy, num_threads, statistics.record)
-        weakref.finalize(self, Crew.close, crew)
+        weakref.finalize(self, WorkerPool.close, workers)
 
     def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
-        asked = self.crew.ask(ctx.n, ctx.epoch, ctx.position, ctx.iteration, picks)
-        ctx.loading[_AWAY] = _Away(self.crew, asked, ctx)
+        asked = self.workers.ask(ctx.n, ctx.epoch, ctx.position, ctx.iteration, picks)
+        ctx.loading[_AWAY] = _Away(self.workers, asked, ctx)
 
     def load(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> Loaded:
         """Waits for what a worker makes: `ctx` then has it, and fewer samples where some were left out."""
         if _AWAY not in ctx.loading:
             self.begin(ctx, picks)
         away: Any = ctx.loading[_AWAY]
-        if not self.crew.wait(away.asked):
+        if not self.workers.wait(away.asked):
             ctx.loading.clear()
             return self._itself.load(ctx, picks, attempt)
         answer = away.asked.answer
@@ -135,4 +135,4 @@ class CrewProducer(Producer):
             self._statistics.record(done)
 
     def stop_waiting(self) -> None:
-        self.crew.close()
+        self.workers.close()

@@ -9,14 +9,14 @@ import time
 
 import numpy as np
 import pytest
-from crews import assert_same, crew, exists, pictures, processes, values, wait_until, write_pictures
-from test_crew import asked
+from pipelines import assert_same, exists, pictures, pool_of, processes, values, wait_until, write_pictures
+from test_worker_pool import asked
 
-from penstock.cluster import crew as crew_module
-from penstock.cluster.crew import Crew
-from penstock.cluster.link import Lost
-from penstock.cluster.order import Answer
-from penstock.cluster.scaling import Limits, Scaling, fixed
+from penstock.cluster import worker_pool as pool_module
+from penstock.cluster.autoscaling import Autoscaler, Limits, fixed
+from penstock.cluster.messages import Answer
+from penstock.cluster.worker_link import WorkerLost
+from penstock.cluster.worker_pool import WorkerPool
 
 
 def run(scaling, n, looks, waits, works):
@@ -31,7 +31,7 @@ def run(scaling, n, looks, waits, works):
     return numbers
 
 
-class Waited(Scaling):
+class Waited(Autoscaler):
     def __init__(self, least, most):
         super().__init__(Limits(fixed(least), fixed(most)), lambda: round(self.waited * 1e9))
         self.waited = 0.0
@@ -70,7 +70,7 @@ def test_a_trainer_that_does_something_else_changes_nothing():
 
 def test_a_cluster_that_changes():
     places = [4]
-    scaling = Scaling(Limits(lambda: places[0], lambda: places[0]), lambda: 0)
+    scaling = Autoscaler(Limits(lambda: places[0], lambda: places[0]), lambda: 0)
     assert scaling.wanted(4, 0.0, 0.0, 0, True) == 4
     places[0] = 7
     assert scaling.wanted(4, 1.0, 0.0, 0, False) == 7
@@ -94,7 +94,7 @@ class Queued:
     def receive(self):
         order = self._orders.get(timeout=60)
         if order is None:
-            raise Lost("was told to end")
+            raise WorkerLost("was told to end")
         time.sleep(self._seconds)
         self._made.append(order.number)
         return Answer(order.number, [], [], None, [], [], None, [], 0), []
@@ -109,37 +109,37 @@ class Queued:
 @pytest.fixture
 def by_hand(monkeypatch):
     """Nothing but the test changes how many workers there are."""
-    monkeypatch.setattr(crew_module, "PERIOD_SECONDS", 1e6)
+    monkeypatch.setattr(pool_module, "PERIOD_SECONDS", 1e6)
 
 
 def test_who_leaves_answers_first(by_hand):
     made = []
-    workers = Crew(lambda i: Queued(i, 0.05, made), 4, 3, Scaling(Limits(fixed(4), fixed(4)), lambda: 0))
+    workers = WorkerPool(lambda i: Queued(i, 0.05, made), 4, 3, Autoscaler(Limits(fixed(4), fixed(4)), lambda: 0))
     try:
-        wait_until(lambda: all(m.state == "ready" for m in workers.members))
+        wait_until(lambda: all(m.state == "ready" for m in workers.slots))
         batches = asked(workers, 12)
-        wait_until(lambda: sum(len(m.asked) for m in workers.members) == 12)
+        wait_until(lambda: sum(len(m.asked) for m in workers.slots) == 12)
         with workers._lock:
             workers._resize(1)
             assert workers.size == 1
         assert all(workers.wait(b) for b in batches)
-        wait_until(lambda: len(workers.members) == 1)
+        wait_until(lambda: len(workers.slots) == 1)
         assert sorted(made) == [b.order.number for b in batches]  # each once
         with workers._lock:
             workers._resize(3)
-        assert {m.index for m in workers.members} >= {0, 1}  # the lowest that are free
+        assert {m.index for m in workers.slots} >= {0, 1}  # the lowest that are free
     finally:
         workers.close()
 
 
 def test_threads_end_with_their_workers(by_hand):
-    workers = Crew(lambda i: Queued(i, 0.0, []), 1, 2, Scaling(Limits(fixed(1), fixed(1)), lambda: 0))
+    workers = WorkerPool(lambda i: Queued(i, 0.0, []), 1, 2, Autoscaler(Limits(fixed(1), fixed(1)), lambda: 0))
     try:
         before = threading.active_count()
         for n in (6, 1, 5, 1):
             with workers._lock:
                 workers._resize(n)
-            wait_until(lambda n=n: len(workers.members) == n)
+            wait_until(lambda n=n: len(workers.slots) == n)
         wait_until(lambda: threading.active_count() <= before)
     finally:
         workers.close()
@@ -154,20 +154,20 @@ class Flaky(Queued):
 
     def open(self):
         if self._down:
-            raise Lost("has no place")
+            raise WorkerLost("has no place")
 
 
 def test_others_are_tried_after_a_while(monkeypatch):
-    monkeypatch.setattr(crew_module, "_AGAIN_SECONDS", 0.2)
-    monkeypatch.setattr(crew_module, "PERIOD_SECONDS", 0.1)
+    monkeypatch.setattr(pool_module, "_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(pool_module, "PERIOD_SECONDS", 0.1)
     down = [True]
-    workers = Crew(lambda i: Flaky(i, down), 2, 2, Scaling(Limits(fixed(2), fixed(2)), lambda: 0))
+    workers = WorkerPool(lambda i: Flaky(i, down), 2, 2, Autoscaler(Limits(fixed(2), fixed(2)), lambda: 0))
     try:
         wait_until(lambda: workers.size == 0, 30)
         with pytest.warns(UserWarning, match="no worker is left, so this process makes the batches itself until"):
             assert not workers.wait(asked(workers, 1)[0])
         down.clear()
-        wait_until(lambda: sum(m.state == "ready" for m in workers.members) == 2, 30)
+        wait_until(lambda: sum(m.state == "ready" for m in workers.slots) == 2, 30)
         assert workers.wait(asked(workers, 1)[0])
     finally:
         workers.close()
@@ -180,10 +180,10 @@ def files(tmp_path):
 
 def test_processes_come_and_go(files, monkeypatch):
     """Slow batches bring workers, a slow trainer sends them away; the batches stay what they are."""
-    monkeypatch.setattr(crew_module, "PERIOD_SECONDS", 0.3)
+    monkeypatch.setattr(pool_module, "PERIOD_SECONDS", 0.3)
     pipe = pictures(files, slow=True, workers=1, max_workers=3)
     pipe.build()
-    workers, batches = crew(pipe), []
+    workers, batches = pool_of(pipe), []
 
     def run_until(size, seconds_of_training):
         end = time.monotonic() + 60
@@ -196,7 +196,7 @@ def test_processes_come_and_go(files, monkeypatch):
     run_until(3, 0.0)
     assert "3 workers of 1 thread" in pipe.explain()
     run_until(1, 0.5)
-    wait_until(lambda: len(workers.members) == 1)
+    wait_until(lambda: len(workers.slots) == 1)
     pids = processes(pipe)
     pipe.close()
     wait_until(lambda: not any(map(exists, pids)))
@@ -211,7 +211,7 @@ def test_workers_die_while_their_number_changes(files, by_hand):
     rng = np.random.default_rng(5)
     expected, pipe = pictures(files), pictures(files, workers=2, max_workers=4)
     pipe.build()
-    workers = crew(pipe)
+    workers = pool_of(pipe)
     for _ in range(60):
         pids = processes(pipe)
         if pids and rng.random() < 0.3:
