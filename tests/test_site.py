@@ -202,6 +202,16 @@ def test_broken_links_are_found(tools, site, tmp_path):
         tools["build_site"].Site().target("guide.md#bad-flies", "docs/faq.md")
 
 
+def test_tutorials_show_the_pictures_of_their_notebooks(site):
+    """With texts for those who do not see them: what Jupyter has as titles, or what it shows without HTML."""
+    page = (site / "tutorials" / "pytorch_image_classification.md").read_text()
+    line = next(x for x in page.splitlines() if "launch_pad" in x)
+    assert line.startswith('<div class="output"') and line.count("<img src=") == line.count(' alt="') == 7
+    assert 'alt="3: 72x96x3 data/places/launch_pad.jpg" title="3:' in line
+    assert '<svg role="img" aria-label="from ' in page
+    assert "```text\nTensorListCPU(" not in page
+
+
 def html(body):
     return f'<html lang="en"><title>A page</title><h1 id="top">A</h1>{body}</html>'
 
