@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/installing.md names what there is: every variable of the environment and every optional package."""
+"""docs/installing.md names what there is: every variable of the environment and every optional package. The package
+claims the Pythons that are tested."""
 
 import re
 from pathlib import Path
@@ -19,3 +20,13 @@ def test_optional_packages_exist():
     extras = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.M))
     named = set(re.findall(r"\[(\w+)\]`", PAGE))
     assert {"cuda12", "torch", "video"} <= named <= extras
+
+
+def test_the_pythons_of_the_package_are_those_that_are_tested():
+    jobs = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    tested = set(re.findall(r'"(3\.\d+)"', jobs))
+    project = (ROOT / "pyproject.toml").read_text()
+    claimed = set(re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project))
+    assert "3.11" in claimed and claimed == tested
+    assert f'requires-python = ">={min(claimed, key=lambda v: int(v[2:]))}"' in project
+    assert ("Free Threading" in project) == bool(re.search(r'"3\.\d+t"', jobs))

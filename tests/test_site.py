@@ -202,12 +202,43 @@ def test_broken_links_are_found(tools, site, tmp_path):
         tools["build_site"].Site().target("guide.md#bad-flies", "docs/faq.md")
 
 
+def test_tutorials_show_the_pictures_of_their_notebooks(site):
+    """With texts for those who do not see them: what Jupyter has as titles, or what it shows without HTML."""
+    page = (site / "tutorials" / "pytorch_image_classification.md").read_text()
+    line = next(x for x in page.splitlines() if "launch_pad" in x)
+    assert line.startswith('<div class="output"') and line.count("<img src=") == line.count(' alt="') == 7
+    assert 'alt="3: 72x96x3 data/places/launch_pad.jpg" title="3:' in line
+    assert '<svg role="img" aria-label="from ' in page
+    assert "```text\nTensorListCPU(" not in page
+
+
+def html(body):
+    return f'<html lang="en"><title>A page</title><h1 id="top">A</h1>{body}</html>'
+
+
 def test_broken_links_are_found_in_html(tools, tmp_path):
-    (tmp_path / "a.html").write_text(
-        '<h1 id="top">A</h1><a href="b.html#here">b</a><a href="https://example.org/x#y">x</a>'
-    )
+    (tmp_path / "a.html").write_text(html('<a href="b.html#here">b</a><a href="https://example.org/x#y">x</a>'))
     (tmp_path / "b.html").write_text(
-        '<p id="here"></p><a href="a.html#gone">a</a><img src="none.png"><a href="#here">t</a>'
+        html('<p id="here"></p><a href="a.html#gone">a</a><img src="none.png" alt="None"><a href="#here">t</a>')
     )
     wrong, outside = tools["check_site"].check(tmp_path)
     assert wrong == ["b.html: a.html#gone", "b.html: none.png"] and outside == {"https://example.org/x": "a.html"}
+
+
+def test_what_a_screen_reader_misses_is_found(tools, tmp_path):
+    (tmp_path / "a.html").write_text(html("<h2>B</h2><h3>C</h3><h2>D</h2>"))
+    (tmp_path / "b.html").write_text(html('<h3>C</h3><h1>D</h1><img src="a.html"><img src="a.html" alt="">'))
+    (tmp_path / "c.html").write_text("<html><h1>A</h1></html>")
+    assert tools["check_site"].check(tmp_path)[0] == [
+        "b.html lacks a level above h3",
+        "b.html lacks a text for a.html",
+        "b.html lacks one h1, there are 2",
+        "c.html lacks a language",
+        "c.html lacks a title",
+    ]
+
+
+def test_pictures_come_before_the_arguments(folder):
+    """A call may have so many arguments that what follows it is on the next screen."""
+    text = read(folder, "fn.resize").text
+    assert text.index(":::{figure}") < text.index("fn.resize(\n") < text.index("::::{container} arguments\n| name |")

@@ -9,6 +9,7 @@ fit, and a link that leads nowhere is an error.
 from __future__ import annotations
 
 import argparse
+import html
 import json
 import os
 import posixpath
@@ -126,8 +127,19 @@ def chapters(text: str) -> dict[str, str]:
     return {"": first} | {part.partition("\n")[0].strip(): "# " + part.replace("\1", "") for part in rest}
 
 
+def shown(output: dict) -> str:
+    """What a cell printed, or the pictures that it showed, each with a text for those who do not see it."""
+    data = output.get("data", {})
+    text = "".join(output.get("text") or data.get("text/plain", "")).rstrip("\n")
+    if not (pictures := "".join(data.get("text/html", "")).replace("\n", " ")):
+        return fenced(text, "text")
+    pictures = re.sub(r'(?<= )title="([^"]*)"', r'alt="\1" \g<0>', pictures)
+    pictures = pictures.replace("<svg ", f'<svg role="img" aria-label="{html.escape(text)}" ', 1)
+    return f'<div class="output" tabindex="0">{pictures}</div>\n'
+
+
 def notebook(path: Path) -> str:
-    """A notebook as a page: its texts, its code, and what the code printed."""
+    """A notebook as a page: its texts, its code, and what the code printed or showed."""
     out = []
     for cell in json.loads(path.read_text())["cells"]:
         source = "".join(cell["source"])
@@ -135,9 +147,7 @@ def notebook(path: Path) -> str:
             out.append(source + "\n")
             continue
         out.append(fenced(source, "python"))
-        for shown in cell.get("outputs", []):
-            text = shown.get("text") or shown.get("data", {}).get("text/plain", "")
-            out.append(fenced("".join(text).rstrip("\n"), "text"))
+        out += map(shown, cell.get("outputs", []))
     where = path.relative_to(ROOT).as_posix()
     return "\n".join([*out, f"The notebook itself is [{where}]({path.name}); `make notebooks` runs it.\n"])
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the links of HTML pages in a folder: files, anchors and pictures exist.
+"""Checks HTML pages in a folder: links lead to files, anchors and pictures that exist; headings go down one level at a
+time, pictures have a text, pages a language and a title.
 
 With --external, servers are asked, too: a page that they do not have is an error, a server out of reach is told."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 import urllib.error
 import urllib.request
@@ -15,38 +18,54 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """Links and anchors of a page."""
+    """Links and anchors of a page, and what a reader who does not see it would miss."""
 
     def __init__(self, path: Path):
         super().__init__()
         self.links: set[str] = set()
         self.anchors: set[str] = set()
+        self.headings: list[int] = []
+        self.missing = {"a language", "a title"}
         self.feed(path.read_text(encoding="utf-8"))
+        self.missing |= {
+            f"a level above h{low}" for high, low in zip([0, *self.headings], self.headings) if low > high + 1
+        }
+        if self.headings.count(1) != 1:
+            self.missing.add(f"one h1, there are {self.headings.count(1)}")
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in ("id", "name") and value:
-                self.anchors.add(value)
-            if name in ("href", "src") and value:
-                self.links.add(value)
+        given = {name: value for name, value in attrs if value}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        self.links |= {given[name] for name in ("href", "src") if name in given}
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "img" and "alt" not in given:
+            self.missing.add(f"a text for {given.get('src')}")
+        if tag == "html" and "lang" in given:
+            self.missing.discard("a language")
+        if tag == "title":
+            self.missing.discard("a title")
 
 
 def check(folder: Path) -> tuple[list[str], dict[str, str]]:
     """What is broken, and a page for each address outside of the folder."""
-    pages = {p.resolve(): Page(p) for p in folder.rglob("*.html")}
+    files = {os.path.join(at, name) for at, _, names in os.walk(folder) for name in names}
+    pages = {path: Page(Path(path)) for path in sorted(files) if path.endswith(".html")}
     wrong, outside = [], {}
     for path, page in pages.items():
+        name = os.path.relpath(path, folder)
+        wrong += [f"{name} lacks {what}" for what in sorted(page.missing)]
         for link in sorted(page.links):
             where = urlsplit(link)
             if where.scheme or where.netloc:
                 if where.scheme in ("http", "https"):
-                    outside[link.partition("#")[0]] = str(path.relative_to(folder.resolve()))
+                    outside[link.partition("#")[0]] = name
                 continue
-            file = (path.parent / unquote(where.path)).resolve() if where.path else path
+            file = os.path.normpath(os.path.join(os.path.dirname(path), unquote(where.path))) if where.path else path
             anchor = unquote(where.fragment)
             # The theme's own "#" goes to the top of the page.
-            if not file.is_file() or anchor and file in pages and anchor not in pages[file].anchors:
-                wrong.append(f"{path.relative_to(folder.resolve())}: {link}")
+            if file not in files or anchor and file in pages and anchor not in pages[file].anchors:
+                wrong.append(f"{name}: {link}")
     return wrong, outside
 
 
@@ -63,7 +82,7 @@ def ask(address: str) -> tuple[bool, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--external", action="store_true", help="ask servers, too")
     args = parser.parse_args()
@@ -75,8 +94,8 @@ def main() -> None:
         elif said:
             print(f"not checked: {address}: {said}")
     if wrong:
-        sys.exit("\n".join(["links that lead nowhere:", *wrong]))
-    print(f"the links in {args.folder} lead somewhere; {len(outside)} addresses of others")
+        sys.exit("\n".join(["to be mended:", *wrong]))
+    print(f"the pages in {args.folder} are well, their links lead somewhere; {len(outside)} addresses of others")
 
 
 if __name__ == "__main__":

@@ -123,8 +123,13 @@ def figure(picture: str, caption: str) -> str:
     return f":::{{figure}} {picture}\n:alt: {caption.replace('`', '')}\n\n{caption}\n:::\n"
 
 
+def container(name: str, content: str) -> str:
+    """What the style sheet has rules for, under a class of that name."""
+    return f"::::{{container}} {name}\n{content}::::\n"
+
+
 def grid(figures: list[str]) -> str:
-    return "::::{container} pictures\n" + "\n".join(figures) + "::::\n"
+    return container("pictures", "\n".join(figures))
 
 
 def signature(cls: type[Operator]) -> str:
@@ -207,9 +212,10 @@ class Reference:
         ops = f"{cls.module + '.' if cls.module else ''}{cls.__name__}"
         kind = family(cls)
         out = [f"# fn.{cls.fn_name}\n", f"[Operators](index.md) / [{TITLES[kind]}]({kind}.md)\n"]
-        out += [prose(cls) + "\n", fenced(signature(cls), "python")]
+        out += [prose(cls) + "\n"]
         if files := self.files.get(cls.fn_name):
             out += [grid([figure(*f) for f in files])]
+        out += [fenced(signature(cls), "python")]  # behind the pictures, as it may be longer than a screen
         facts = [["Devices", ", ".join(cls.devices)], ["As a class", f"`ops.{ops}`"]]
         inputs = [n + ("" if needed else " (optional)") for n, needed in signatures.input_names(cls)]
         if len(inputs) > 4:
@@ -224,7 +230,7 @@ class Reference:
         for title, wanted in (("Arguments", False), ("Arguments without effect", True)):
             rows = [row(a) for a in args if (a.hidden or bool(a.deprecated)) == wanted]
             if rows:
-                out += [f"## {title}\n", table(["name", "type", "default", "meaning"], rows)]
+                out += [f"## {title}\n", container("arguments", table(["name", "type", "default", "meaning"], rows))]
         if self.examples and (transcript := example(cls)):
             out += ["## Example\n", transcript]
         return "\n".join(out)

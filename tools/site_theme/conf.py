@@ -19,7 +19,7 @@ html_theme_options = {"navigation_with_keys": True}
 highlight_language = "text"
 
 # What axe-core finds in the theme's HTML: the level of the captions in the contents, two regions without names, what
-# scrolls and can't be reached by the keyboard, heads of columns that are empty.
+# scrolls and can't be reached by the keyboard, heads of columns that are empty, a search without a heading.
 ACCESSIBLE = (
     ('class="caption" role="heading"', 'class="caption" role="heading" aria-level="2"'),
     ('<aside class="sidebar-drawer"', '<aside class="sidebar-drawer" aria-label="Contents of the site"'),
@@ -27,6 +27,7 @@ ACCESSIBLE = (
     ("<pre>", '<pre tabindex="0">'),
     ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
     ('<th class="head"><p></p></th>', "<td></td>"),
+    ('<div id="search-results">', '<h1>Search</h1>\n<div id="search-results">'),
 )
 
 
