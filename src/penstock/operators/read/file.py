@@ -16,6 +16,7 @@ from ._files_of_folder import check_given
 from ._records import RecordReader, Records
 
 _LONG = 256 << 10  # bytes of a file of which a decoder that needs a part reads only that
+_NEVER = (1 << 63) - 1
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
 
@@ -28,8 +29,9 @@ class File(RecordReader):
 
     Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both know the path (`source_info`).
     A file that is missing, empty, no regular file, can't be read, or shrinks while it is read is a bad sample: see
-    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads. But of long WAV files
-    that only `fn.decoders.audio` takes, with a slice or crop behind it, no more is read than that needs, unless by URL.
+    `on_error` of the pipeline. Files are read whole, in parallel and ahead, in native threads. But of WAV files that
+    only `fn.decoders.audio` takes, it reads the samples itself where the system has the file in its cache, and of long
+    ones no more than a slice or crop behind it needs; not so by URL.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -116,7 +118,7 @@ class File(RecordReader):
         return Records(self.names, by_parser=alone)
 
     def parser_arguments(self) -> dict[str, Any]:
-        return {"least": _LONG} if self.parser else {}
+        return {"least": _LONG if self.gives_parts else _NEVER} if self.parser else {}
 
     def labels_found(self) -> np.ndarray:
         return self.labels_of
