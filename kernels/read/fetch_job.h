@@ -93,7 +93,7 @@ class FetchJob {
     }
     for (int k = 0; k < run.count; k++) {
       const int32_t sample = spans_[span(k)].sample;
-      if (samples_[sample].left.fetch_sub(1, std::memory_order_acq_rel) == 1) parse(sample, arena, scratch);
+      if (samples_[sample].left.fetch_sub(1, std::memory_order_acq_rel) == 1) bytes += parse(sample, arena, scratch);
     }
     return bytes;
   }
@@ -166,7 +166,7 @@ class FetchJob {
         end = std::max(end, s.offset + s.length);
         runs.back().bytes = end - first->offset;
       } else {
-        runs.push_back({k, 1, s.object < 0 ? 0 : s.length});
+        runs.push_back({k, 1, s.object < 0 ? 0 : f.parser && !s.length ? -1 : s.length});  // the parser reads it
         end = s.length >= 0 && s.offset >= 0 && s.offset <= INT64_MAX - s.length ? s.offset + s.length : 0;
       }
     }
@@ -311,8 +311,11 @@ class FetchJob {
       if (offset < 0 || length < 0 || offset > size || length > size - offset)
         fail("%lld bytes from byte %lld on are wanted, the file ends at %lld", (long long)length, (long long)offset,
              (long long)size);
+      bytes_read += length;
       if (o.read(offset, length, (char *)to) < length) fail("the file was cut short while it was read");
     }
+    bool is_at_hand(int part) override { return object(part).is_at_hand(); }
+    int64_t bytes_read = 0;
     void leave_rest(int part, const void *data, int64_t begun) override {
       object(part);
       std::string full;
@@ -329,7 +332,9 @@ class FetchJob {
     std::shared_ptr<Object> object_;
   };
 
-  void parse(int32_t i, Arena &arena, Scratch &scratch) {
+  // Gives how many bytes the parser has read.
+  int64_t parse(int32_t i, Arena &arena, Scratch &scratch) {
+    int64_t bytes = 0;
     if (!samples_[i].is_bad.load(std::memory_order_relaxed)) {
       Parsed sample(*this, i, arena, scratch);
       if (f.parser) {
@@ -339,8 +344,10 @@ class FetchJob {
         for (int k = 0; k < std::min<int64_t>(f.n_out, sample.n_parts); k++)
           sample.give(k, sample.parts[k].data, sample.parts[k].size);
       }
+      bytes = sample.bytes_read;
     }
     if (samples_[i].is_bad.load(std::memory_order_relaxed)) empty(i);
+    return bytes;
   }
 
   // Those that read nothing are parsed, too.

@@ -38,6 +38,8 @@ class Sample {
   // tell. Fails if they are not there.
   virtual int64_t object_length(int part) = 0;
   virtual void read(int part, int64_t offset, int64_t length, void *to) = 0;
+  // Whether reading the object that a part lies in most likely waits for nothing.
+  virtual bool is_at_hand(int part) = 0;
   // Only `begun` bytes of the object that a part lies in are at `data`; who takes them reads on (unread.h).
   virtual void leave_rest(int part, const void *data, int64_t begun) = 0;
 

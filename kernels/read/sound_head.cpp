@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/sound_head.h"
 
-#include <algorithm>
-
 #include "audio/audio_file.h"
 #include "read/parser.h"
 
@@ -19,7 +17,7 @@ static bool is_wav(const char *head, int64_t n, int64_t size) {
 static void parse(Sample &s, const SoundHeadArgs &args) {
   const int64_t size = s.object_length(0);
   if (!size) fail("the file is empty");
-  if (size >= std::max(args.least, kHead)) {
+  if (size >= kHead && (size >= args.least || s.is_at_hand(0))) {
     char *head = (char *)s.take(kHead);
     s.read(0, 0, kHead, head);
     if (is_wav(head, kHead, size)) {

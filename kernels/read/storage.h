@@ -23,6 +23,8 @@ class Object {
   virtual int64_t length_at_first() { return length(); }
   // Reads `length` bytes from `offset` on; says how many there were, fewer only if the object ends before.
   virtual int64_t read(int64_t offset, int64_t length, char *to) = 0;
+  // Whether reading it most likely waits for nothing, as the system has it in memory.
+  virtual bool is_at_hand() { return false; }
   virtual Content whole(bool allow_empty);
 };
 

@@ -63,19 +63,23 @@ def test_rules_that_can_not_be_traced_are_told(monkeypatch):
 
 
 def test_explain_tells_windows_that_are_made():
-    """Not where the whole image is an output too, and not where the producer's own input is whole."""
+    """Also where it begins as an input says that is computed later. Not where the whole image is an output too, and not
+    where the producer's own input is whole."""
 
     @pipeline_def(batch_size=1, num_threads=1)
     def define(returned):
         file = np.frombuffer(b"P5 4 4 255 " + bytes(16), np.uint8)
         image = fn.decoders.image(types.Constant(file), name="image")
         given = fn.brightness(types.Constant(np.zeros((4, 4, 3), np.uint8), layout="HWC"), name="given")
-        return fn.crop(image, crop=(2, 2)), fn.crop(given, crop=(2, 2)), *([image] if returned else [])
+        other = fn.decoders.image(types.Constant(file), name="other")
+        sliced = fn.slice(other, fn.random.uniform(range=(0, 0.5), shape=[2]) * 0.5, (0.2, 0.2), axis_names="HW")
+        return fn.crop(image, crop=(2, 2)), fn.crop(given, crop=(2, 2)), sliced, *([image] if returned else [])
 
     def line(returned, name):
         return next(t for t in define(returned).explain().splitlines() if t.strip().startswith(f"{name} ="))
 
     assert "computes only the window that fn.crop reads" in line(False, "image")
+    assert "computes only the window that fn.slice reads" in line(False, "other")
     assert "window" not in line(True, "image") and "output" in line(True, "image")
     assert "window" not in line(False, "given")
 

@@ -32,11 +32,11 @@ class Memory : public Object {
 // The only sample of a batch. What it takes is of exactly its size, and what it says of its outputs is read.
 class OneSample : public Sample {
  public:
-  OneSample(Memory &object, const std::vector<Part> &parts, Tensor *out, Scratch &s)
-      : Sample(0, 0, parts.data(), (int)parts.size(), out, 1, s), object_(object) {}
+  OneSample(Memory &object, const std::vector<Part> &parts, Tensor *out, Scratch &s, int64_t most = kMost)
+      : Sample(0, 0, parts.data(), (int)parts.size(), out, 1, s), object_(object), most_(most) {}
   void *take(int64_t bytes) override {
     if (bytes < 0) abort();
-    if (bytes > kMost) throw std::bad_alloc();
+    if (bytes > most_) throw std::bad_alloc();
     taken_.emplace_back(new char[bytes]);
     memset(taken_.back().get(), 0x5c, bytes);
     return taken_.back().get();
@@ -45,11 +45,15 @@ class OneSample : public Sample {
   void read(int, int64_t offset, int64_t length, void *to) override {
     if (object_.read(offset, length, (char *)to) < length) fail("the object ends before");
   }
-  void leave_rest(int, const void *, int64_t) override {}
+  bool is_at_hand(int) override { return is_near; }
+  bool is_near = false;
+  void leave_rest(int, const void *, int64_t n) override { begun = n; }
+  int64_t begun = -1;  // bytes of the object that were read; -1: all that is given out
   static constexpr int64_t kMost = 1 << 28;
 
  private:
   Memory &object_;
+  const int64_t most_;
   std::vector<std::unique_ptr<char[]>> taken_;
 };
 

@@ -140,10 +140,12 @@ def uploaded(nodes: list[Node], source: Node) -> set[int]:
 
 
 def _for_arguments(nodes: list[Node]) -> set[int]:
-    """The nodes that an argument of another one, or the condition of a branch, depends on."""
+    """The nodes that an argument of another one, an input that it peeks into, or the condition of a branch, depends
+    on."""
     needed: set[int] = set()
     for n in reversed(nodes):
         needed.update(d.source.number for d in n.arg_nodes())
+        needed.update(n.inputs[i].source.number for i in n.op.peeks if i < len(n.inputs))
         if n.branch is not None:
             needed.add(n.branch.condition.source.number)
         if n.number in needed:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which readers give only the beginning of long files, because the decoders behind them read what they need of the
-rest."""
+"""Which readers give only the beginning of files, because the decoders behind them read what they need of the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from .node import DataNode, Node
 
 def leave_rest(nodes: list[Node], outputs: list[DataNode]) -> None:
     """Sets `leaves_rest` of readers whose files go to nobody but decoders on the CPU that can read on (`reads_rest`),
-    and of which a part is needed, as only windows are taken of what these decode (`cuts`)."""
+    and `gives_parts` where only windows are taken of what these decode (`cuts`)."""
     users: dict[tuple[int, int], list[Node | None]] = {}
     for o in outputs:
         users.setdefault((o.source.number, o.index), []).append(None)
@@ -18,12 +17,15 @@ def leave_rest(nodes: list[Node], outputs: list[DataNode]) -> None:
         for d in (*n.inputs, *n.arg_nodes()):
             users.setdefault((d.source.number, d.index), []).append(n)
 
-    def decodes_a_part(n: Node | None) -> bool:
+    def decodes(n: Node | None) -> bool:
+        return n is not None and n.op.reads_rest and n.device == "cpu"
+
+    def is_cut(n: Node | None) -> bool:
         behind = users.get((n.number, 0), [None]) if n is not None else [None]
-        reads_rest = n is not None and n.op.reads_rest and n.device == "cpu"
-        return reads_rest and all(m is not None and m.op.cuts and m.device == "cpu" for m in behind)
+        return all(m is not None and m.op.cuts and m.device == "cpu" for m in behind)
 
     for n in nodes:
         if isinstance(n.op, Source) and n.op.may_leave_rest:
             readers = users.get((n.number, 0), [])
-            n.op.leaves_rest = bool(readers) and all(map(decodes_a_part, readers))
+            n.op.leaves_rest = bool(readers) and all(map(decodes, readers))
+            n.op.gives_parts = n.op.leaves_rest and all(map(is_cut, readers))

@@ -40,7 +40,13 @@ def colours_between(images):
     return [bright, sliced, fn.cast(sliced, dtype=types.FLOAT)]
 
 
-JOBS = [val, cropped, training, roi, colours_between]
+def anchored(images):
+    """Where the window begins is computed by operators that come behind the decoder, in a chain of their own."""
+    anchor = fn.random.uniform(range=(0, 0.5), shape=[2]) * 0.8 + 0.1
+    return [images, fn.slice(images, anchor, (0.3, 0.4), axis_names="HW")]
+
+
+JOBS = [val, cropped, training, roi, colours_between, anchored]
 
 
 @pipeline_def(batch_size=21, num_threads=2, seed=11)

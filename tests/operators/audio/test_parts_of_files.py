@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of long WAV files of which a part is taken only that is read, and the samples are those of whole files."""
+"""Of long WAV files of which a part is taken only that is read, of those in the system's cache the decoder reads the
+samples itself, and these are those of whole files."""
 
 import os
 import resource
@@ -7,6 +8,7 @@ import wave
 
 import numpy as np
 import pytest
+from sound_files import noise, pcm, wav
 
 from penstock import fn, pipeline_def
 
@@ -150,6 +152,67 @@ def test_a_file_that_is_cut_short_before_it_is_decoded(tmp_path):
 
     with pytest.raises(RuntimeError, match="cut short while it was read"):
         pipe().run()
+
+
+def is_cached(path):
+    """Whether its last byte is in the system's cache; skips where nobody can tell."""
+    with open(path, "rb") as f:
+        try:
+            return os.preadv(f.fileno(), [bytearray(1)], os.path.getsize(path) - 1, os.RWF_NOWAIT) == 1
+        except BlockingIOError:
+            return False
+        except (AttributeError, OSError):
+            pytest.skip("neither the system nor its file system tells what is in the cache")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_short_files_are_read_ahead_unless_they_are_in_the_cache(tmp_path, is_there):
+    path = tmp_path / "a.wav"
+    sound = write(path, RATE)
+    with open(path, "rb+") as f:
+        os.fsync(f.fileno())
+        if not is_there:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if is_cached(path) != is_there:
+        pytest.skip("the system keeps other files in its cache than it was asked to")
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None, prefetch_queue_depth=1)
+    def pipe():
+        encoded, label = fn.readers.file(files=[str(path)])
+        rate = fn.python_function(label, function=shorten) * 0.0 + float(RATE)
+        return fn.decoders.audio(encoded, sample_rate=rate)[0]
+
+    def shorten(label):  # once the reader has read what it reads
+        os.truncate(path, 10000)
+        return label.astype("f4").reshape(())
+
+    if is_there:
+        with pytest.raises(RuntimeError, match="cut short while it was read"):
+            pipe().run()
+    else:
+        np.testing.assert_array_equal(pipe().run()[0].at(0), sound.astype("f4") / 32768)
+
+
+@pytest.mark.parametrize("frames", [0, 1, 2000, 5000])
+def test_whole_files_of_each_kind(tmp_path, frames):
+    """Those that the decoder reads, and those that it does not: shorter ones, and others than WAV."""
+    x = noise(frames, 2)
+    contents = [wav(pcm(x, b)[1], 2, bits=b) for b in (8, 16, 24, 32)]
+    contents += [wav(x.astype("<f4").tobytes(), 2, bits=32, code=3), wav(bytes(range(100)) * frames, bits=8, code=7)]
+    contents += [wav(pcm(x, 16)[1], 2, riff=b"RF64"), wav(pcm(x, 16)[1], 2, length=10**6)]
+    paths = [tmp_path / f"{i}.wav" for i in range(len(contents))]
+    for p, content in zip(paths, contents):
+        content.tofile(p)
+
+    @pipeline_def(batch_size=len(paths), num_threads=2, device_id=None)
+    def pipe():
+        read = fn.decoders.audio(fn.readers.file(files=[str(p) for p in paths])[0])
+        return *read, *fn.decoders.audio(fn.external_source(lambda: contents))
+
+    got, rate, want, wanted_rate = pipe().run()
+    for i in range(len(paths)):
+        np.testing.assert_array_equal(got.at(i), want.at(i))
+        assert rate.at(i) == wanted_rate.at(i)
 
 
 def test_batches_keep_no_files_open(tmp_path):

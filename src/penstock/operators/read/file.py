@@ -16,6 +16,7 @@ from ._files_of_folder import check_given
 from ._records import RecordReader, Records
 
 _LONG = 256 << 10  # bytes of a file of which a decoder that needs a part reads only that
+_NEVER = (1 << 63) - 1
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
 
@@ -28,9 +29,9 @@ class File(RecordReader):
 
     Outputs: the bytes, uint8 of shape (size,), and the label, int32 of shape (1,). Both have the path as `source_info`.
     A file that is missing, empty, not a regular file, can't be read, or shrinks while it is read is a bad sample (see
-    `on_error` of the pipeline). Native threads read whole files, in parallel and ahead. One exception: of long WAV
-    files that are used only by `fn.decoders.audio` followed by a slice or crop, only the part that it needs is read,
-    unless they are read by URL.
+    `on_error` of the pipeline). Native threads read whole files, in parallel and ahead. One exception: WAV files that
+    are used only by `fn.decoders.audio` are read by the decoder if the system has them in its cache, and of long ones
+    only the part that a following slice or crop needs; not if they are read by URL.
 
     >>> import os, tempfile
     >>> from penstock import fn, pipeline_def
@@ -114,7 +115,7 @@ class File(RecordReader):
         return Records(self.names, by_parser=alone)
 
     def parser_arguments(self) -> dict[str, Any]:
-        return {"least": _LONG} if self.parser else {}
+        return {"least": _LONG if self.gives_parts else _NEVER} if self.parser else {}
 
     def labels_found(self) -> np.ndarray:
         return self.labels_of
