@@ -84,9 +84,8 @@ void HttpExchange::wait_to_connect() {
 }
 
 void HttpExchange::expect(size_t head) {
-  const bool is_whole = request_.length == RemoteRequest::kToTheEnd && request_.unless.empty();
-  const int64_t body = is_whole ? request_.expected : request_.length;
-  if (!head || head > kMostHead || body <= 0) return;
+  const int64_t body = request_.length == RemoteRequest::kToTheEnd ? request_.expected : request_.length;
+  if (!head || head > kMostHead || body <= 0 || !request_.unless.empty()) return;  // or there may be no body
   content_ = {to_ ? to_ : (char *)memory_take(body), body};
   if (content_.data) expected_head_ = head;
 }
