@@ -15,6 +15,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install penst
 from pipelines import SIZE, N, all_ready, assert_same, exists, pictures, pool_of, values, wait_until, write_pictures  # noqa: E402
 
 import penstock  # noqa: E402
+import ray_cluster  # noqa: E402
 from penstock import fn, pipeline_def  # noqa: E402
 from penstock.cluster import ray_link  # noqa: E402
 
@@ -26,15 +27,8 @@ def files(tmp_path_factory):
 
 def start():
     """One machine that lets three workers of one thread run."""
-    tests = Path(__file__).parent
-    paths = os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(tests)])
-    ray.init(
-        num_cpus=3,
-        include_dashboard=False,
-        object_store_memory=100 << 20,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": paths}},
-    )
+    folders = [Path(penstock.__file__).parents[1], Path(__file__).parent]
+    ray_cluster.start(folders, num_cpus=3, object_store_memory=100 << 20)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,7 +3,6 @@
 
 import doctest
 import io
-import os
 import warnings
 from pathlib import Path
 
@@ -15,6 +14,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install penst
 pytest.importorskip("ray.data", reason="Ray Data is not installed: pip install penstock[ray]")
 
 import penstock  # noqa: E402
+import ray_cluster  # noqa: E402
 from penstock import Pipeline, fn, pipeline_def  # noqa: E402
 from penstock.plugin.ray import Stage, read_penstock  # noqa: E402
 from penstock.plugin.ray.sharing import OPENED  # noqa: E402
@@ -24,16 +24,10 @@ N, SIZE = 22, 5
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    paths = os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(Path(__file__).parent)])
+    folders = [Path(penstock.__file__).parents[1], Path(__file__).parent]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ray.init(
-            num_cpus=2,
-            include_dashboard=False,
-            object_store_memory=100 << 20,
-            log_to_driver=False,
-            runtime_env={"env_vars": {"PYTHONPATH": paths}},
-        )
+        ray_cluster.start(folders, num_cpus=2, object_store_memory=100 << 20)
         context = ray.data.DataContext.get_current()
         context.execution_options.preserve_order = True
         context.enable_progress_bars = False
