@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzes the decoder of sounds under AddressSanitizer.
+"""Fuzzes the decoder of sounds, and the parsers of the readers that use it, under AddressSanitizer.
 
-    python tests/fuzz/fuzz_audio.py [--seconds 180] [--seed 0] [FILE...]
+    python tests/fuzz/fuzz_audio.py [--seconds 180 | --inputs N] [--seed 0] [--of sounds|sound_head|nemo_asr] [FILE...]
 
 Builds fuzz_audio.cpp together with the decoder, makes small files (of FLAC, Vorbis, Opus and MP3 if python-soundfile
-is there, of MP4 and AAC if PyAV is), and damages them until the time is up. With FILEs and `--seconds 0` it decodes
-just these, to repeat a crash.
+is there, of MP4 and AAC if PyAV is), and damages them until the time is up, a third of it for each, or so many of them
+for each. With FILEs and `--seconds 0 --of ...` it decodes just these, to repeat a crash.
 """
 
 import sys
@@ -16,7 +16,7 @@ import damaging
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/operators/audio"))
 
-from sound_files import encoded, noise, pcm, wav  # noqa: E402
+from sound_files import chunk, encoded, noise, pcm, wav  # noqa: E402
 
 
 def seeds() -> dict[str, bytes]:
@@ -38,6 +38,18 @@ def seeds() -> dict[str, bytes]:
     except ImportError:
         print("without python-soundfile: WAV only")
     return {name: data.tobytes() for name, data in made.items()} | tracks()
+
+
+def long_seeds() -> dict[str, bytes]:
+    """WAV files that do not end within their first 4096 bytes, of which readers read only these, and some that do; in
+    one the samples begin behind those bytes."""
+    made = {f"long{b}": wav(pcm(noise(2000, 2), b)[1], 2, bits=b) for b in (8, 16, 24, 32)}
+    made["long_law"] = wav(bytes(range(256)) * 20, bits=8, code=7)
+    made["long_real"] = wav(noise(2000).astype("f4").tobytes(), bits=32, code=3)
+    made["long_rf64"] = wav(pcm(noise(2500), 16)[1], riff=b"RF64")
+    made["cut"] = wav(pcm(noise(2500), 16)[1], length=100_000)
+    made["late"] = wav(pcm(noise(500), 16)[1], before=chunk(b"LIST", bytes(5000)))
+    return seeds() | {name: data.tobytes() for name, data in made.items()}
 
 
 def tracks() -> dict[str, bytes]:
@@ -74,14 +86,18 @@ def ffmpeg() -> str:
 
 
 def main() -> int:
-    args = damaging.arguments(__doc__).parse_args()
+    all_seeds = {"sounds": seeds, "sound_head": long_seeds, "nemo_asr": long_seeds}
+    parser = damaging.arguments(__doc__)
+    parser.add_argument("--of", choices=list(all_seeds), help="only these; with files, which it is needed for")
+    args = parser.parse_args()
     sources = (
         "decode_audio flac flac_frame wav sound_library sinc_filter ffmpeg_sound mp4_sound matroska_sound sound_track"
     )
     containers = "ffmpeg index mp4 matroska avi esds clip packed_index codecs runs h264 elementary transport program "
     containers += "wrapped h264_pictures hevc_pictures mpeg_pictures"
     names = [f"audio/{name}" for name in sources.split()] + [f"video/{name}" for name in containers.split()]
-    names.append("core/native_time")
+    names += ["core/native_time", "core/memory", "core/python"]
+    names += [f"read/{name}" for name in ("sound_head", "nemo_asr", "unread", "local_files")]
     program = damaging.build(args.build_folder, "fuzz_audio", names, ["-lsndfile"])
     # libsndfile 1.2.0 forgets what it made for Ogg files that it refuses later.
     leaks = args.build_folder.resolve() / "leaks"
@@ -89,7 +105,10 @@ def main() -> int:
     options = {"LSAN_OPTIONS": f"suppressions={leaks}"}
     if libraries := ffmpeg():
         options["FFMPEG_LIBRARIES"] = libraries
-    return damaging.run(program, args, "sounds", seeds(), options=options)
+    wanted = [args.of] if args.of else list(all_seeds)
+    args.seconds /= len(wanted)
+    codes = (damaging.run(program, args, name, all_seeds[name](), options=options) for name in wanted)
+    return next((code for code in codes if code), 0)
 
 
 if __name__ == "__main__":
