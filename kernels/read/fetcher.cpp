@@ -9,7 +9,7 @@
 
 #include "core/native_time.h"
 #include "core/python.h"
-#include "read/fetch_job.h"
+#include "read/parsed_sample.h"
 
 static int64_t now_ns() {
   timespec t;

@@ -47,9 +47,8 @@ class TensorGPU:
     def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, stream: Any = None):
         address, shape, dtype, device_id, owner, behind = foreign(object, device_id, stream)
         dtypes.from_numpy(dtype)
-        spec = Spec(
-            np.array([shape], "i8").reshape(1, len(shape)), dtype, check_layout(layout, len(shape), "the tensor")
-        )
+        layout = check_layout(layout, len(shape), "the tensor")
+        spec = Spec(np.array([shape], "i8").reshape(1, len(shape)), dtype, layout)
         self._batch = borrowed(spec, [address], (owner,), device_id, behind)
         self._source = ""
 
