@@ -4,6 +4,7 @@
 import ctypes
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def pytest_collection_finish(session):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell; programs would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("PENSTOCK_TEST_GPU") == "1":
         return
     from build import build

@@ -202,10 +202,13 @@ def test_nothing_is_left_after_exit(files, rest):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM], ids=["INT", "KILL", "TERM"])
 def test_nothing_is_left_after_signals(files, number):
     process, pids = run_program(files, "while True: pipe.run(); time.sleep(0.001)")
-    assert len(pids) == 2
-    time.sleep(0.2)
-    os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=60)
+    try:
+        assert len(pids) == 2
+        time.sleep(0.2)
+        os.killpg(process.pid, number)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     wait_until(lambda: not any(map(exists, pids)))
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in err
