@@ -79,13 +79,20 @@ def planted(plant, test, arguments, monkeypatch):
     test(*arguments, monkeypatch)
 
 
-def unchecked_launches(monkeypatch):
-    """A bug: programs do not check what their launches follow from."""
-    launches = gpu_chain.GpuChain._launches
+def checks_of_launches(define, order, monkeypatch):
+    """How many columns programs check, as their launches follow from them. What happens without these checks can't be
+    tried: kernels would write wherever a launch for other samples sends them."""
+    launches, expect, n = gpu_chain.GpuChain._launches, tracing.Tracer.expect, [0]
 
-    def unchecked(*arguments):
+    def counted(tracer, column):
+        n[0] += not tracing.is_constant(column)
+        expect(tracer, column)
+
+    def counting(*arguments):
         with monkeypatch.context() as m:
-            m.setattr(tracing.Tracer, "expect", lambda *a: None)
+            m.setattr(tracing.Tracer, "expect", counted)
             return launches(*arguments)
 
-    monkeypatch.setattr(gpu_chain.GpuChain, "_launches", unchecked)
+    monkeypatch.setattr(gpu_chain.GpuChain, "_launches", counting)
+    run(define, order, monkeypatch)
+    return n[0]

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from planned_batches import Feed, N, check, columns, images, planted, unchecked_launches
+from planned_batches import Feed, N, check, columns, images, planted
 
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
@@ -191,7 +191,6 @@ def one_slot(monkeypatch):
 PLANTED = [
     (sizes_of_the_first, test_sizes_that_never_come_again, ("resize, ragged",)),
     (one_slot, test_sizes_that_never_come_again, ("inner tensors",)),
-    (unchecked_launches, test_odd_batches_between, (lambda k: images(k, channels=1 if k % 3 == 0 and k > 6 else 3),)),
     (unread_columns, test_sizes_that_never_come_again, ("flip by data",)),
 ]
 
