@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "core/export.h"
 #include "core/kernel.h"
 #include "read/crc32c.h"
+#include "read/storage.h"
 
 namespace {
 
@@ -127,9 +127,7 @@ struct DiskCache::Block {
 
 DiskCache::DiskCache(const char *folder, int64_t most_bytes)
     : folder_(folder), most_bytes_(most_bytes), until_look_(0), most_open_(kMostOpen) {
-  rlimit limit;
-  if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
-    most_open_ = std::min<size_t>(limit.rlim_cur / 4, kMostOpen);
+  if (const size_t share = share_of_open_files()) most_open_ = std::min(share, kMostOpen);
 }
 DiskCache::~DiskCache() = default;
 

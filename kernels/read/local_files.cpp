@@ -118,9 +118,7 @@ struct File : Object {
 class LocalFiles : public Storage {
  public:
   LocalFiles() {
-    rlimit limit;
-    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
-      most_ = std::clamp<size_t>(limit.rlim_cur / 4, 8, kMostOpen);
+    if (const size_t share = share_of_open_files()) most_ = std::clamp<size_t>(share, 8, kMostOpen);
   }
   std::shared_ptr<Object> open(const char *name, Way way) override {
     if (way != kKept) return checked(name, way == kDirect);
@@ -170,6 +168,11 @@ class LocalFiles : public Storage {
 };
 
 }  // namespace
+
+size_t share_of_open_files() {
+  rlimit limit;
+  return !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur / 4 : 0;
+}
 
 std::unique_ptr<Storage> local_files() { return std::make_unique<LocalFiles>(); }
 

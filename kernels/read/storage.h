@@ -13,6 +13,9 @@ struct Content {
   int64_t size;
 };
 
+// How many files a cache of open ones may keep so: a quarter of those that the process may have; 0 without a limit.
+size_t share_of_open_files();
+
 // Any number of threads may read one at once.
 class Object {
  public:

@@ -77,16 +77,23 @@ def arrange_nodes(definition: Definition, settings: Settings) -> list[Node]:
     return definition.nodes
 
 
+def why_only_here(plan: Plan, node: Node, others: str) -> str:
+    """Why batches that an operator takes part in can be made by this process only, and not by `others`; empty if they
+    can."""
+    if node.op.in_order:
+        return "it runs for one batch after the other, in order, in one process"
+    if node in plan.sources and not plan.source_op(node).picks_suffice:
+        return f"its data is in this process, which {others} can't reach. Read it by one of fn.readers"
+    return ""
+
+
 def check_supported(plan: Plan, made: Cut, workers: Any) -> None:
     """Raises ValueError for a pipeline of which workers can't make the batches, and says what to change."""
     for node in plan.nodes:
-        why = ""
         if node in plan.sources and node.number not in made.on_workers:
             why = "an argument that says what it reads comes from the GPU, which workers have none of"
-        elif node.op.in_order:
-            why = "it runs for one batch after the other, in order, in one process"
-        elif node in plan.sources and not plan.source_op(node).picks_suffice:
-            why = "its data is in this process, which workers can't reach. Read it by one of fn.readers"
+        else:
+            why = why_only_here(plan, node, "workers")
         if why:
             raise ArgumentValueError(
                 node.describe(f"workers={workers!r} can't be used with this operator: {why}; or leave out workers")
@@ -199,8 +206,8 @@ def _cluster_link(
         raise ImportError(f"workers={settings.cluster!r} needs Ray: pip install 'penstock[ray]' ({e})") from None
     except ConnectionError as e:
         raise ConnectionError(f"workers={settings.cluster!r} finds no cluster of Ray: {e}") from None
-    threads, depth = settings.num_threads, max(settings.depth, 2)
-    return lambda index: ray_link.RayLink(index, sent.for_worker(index), expected, version, threads, depth)
+    threads = settings.num_threads
+    return lambda index: ray_link.RayLink(index, sent.for_worker(index), expected, version, threads, settings.depth)
 
 
 def _worker_counts(settings: Settings) -> tuple[int, Limits]:

@@ -16,7 +16,7 @@ from ..core.memory import Buffer
 from ..exec.scheduling.policy import Policy
 from ..tensors import TensorListCPU
 from . import serialization
-from .distributed import SerializedPipeline
+from .distributed import SerializedPipeline, why_only_here
 from .pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -65,12 +65,7 @@ def portable(pipe: Pipeline, num_threads: int, user: str) -> PortablePipeline:
     if plan.uses_gpu:
         raise ArgumentValueError(f"{user} takes pipelines that run on the CPU, and this one has operators on the GPU")
     for node in plan.nodes:
-        why = ""
-        if node.op.in_order:
-            why = "it runs for one batch after the other, in order, in one process"
-        elif node in plan.sources and not plan.source_op(node).picks_suffice:
-            why = "its data is in this process, which others can't reach. Read it by one of fn.readers"
-        if why:
+        if why := why_only_here(plan, node, "others"):
             raise ArgumentValueError(node.describe(f"{user} can't be used with this operator: {why}"))
     functions: dict[str, Any] = {}
     content = serialization.content_of(pipe, functions)
