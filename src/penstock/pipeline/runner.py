@@ -26,22 +26,24 @@ if TYPE_CHECKING:
     from ..gpu.session import Session
 
 # The JPEG engine's thread, Python, and the driver's own work.
-_CORES_FOR_GPU = 4
+_CORES_FOR_DECODING_ON_GPU = 4
 # Of batches prepared ahead, with `autotune`; those of a GPU take its memory.
 _MOST_AHEAD, _MOST_AHEAD_ON_GPU = 8, 4
 
 
 def native_threads(settings: Settings, plan: Plan) -> int:
-    """As many as asked for; a pipeline that uses the GPU leaves cores to what feeds it, or it would starve."""
-    if not plan.uses_gpu:
+    """As many as asked for. Where the GPU decodes, fewer on a machine with few cores: the native threads have little to
+    do then, and the threads that feed the GPU must not wait for a core."""
+    if not plan.decodes_on_gpu:
         return settings.num_threads
-    return min(settings.num_threads, max(available_cpus() - _CORES_FOR_GPU, 1))
+    return min(settings.num_threads, max(available_cpus() - _CORES_FOR_DECODING_ON_GPU, 1))
 
 
 def most_threads(settings: Settings, plan: Plan) -> int:
-    """That `autotune` may take."""
-    cpus = int(settings.cpu_budget or available_cpus())
-    return max(cpus - (_CORES_FOR_GPU if plan.uses_gpu and settings.cpu_budget is None else 0), 1)
+    """The most threads that `autotune` tries."""
+    if settings.cpu_budget is not None:
+        return max(int(settings.cpu_budget), 1)
+    return max(available_cpus() - (_CORES_FOR_DECODING_ON_GPU if plan.decodes_on_gpu else 0), 1)
 
 
 def open_session(settings: Settings, defined_at: str) -> Session:
