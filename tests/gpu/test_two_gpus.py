@@ -36,8 +36,8 @@ DEVICES = jax.devices()[:2]
 def seen(monkeypatch):
     """What pipelines gave out."""
     batches = []
-    share = Pipeline.share_outputs
-    monkeypatch.setattr(Pipeline, "share_outputs", lambda *a: batches.append(share(*a)) or batches[-1])
+    wrapped = Pipeline._wrapped
+    monkeypatch.setattr(Pipeline, "_wrapped", lambda *a: batches.append(wrapped(*a)) or batches[-1])
     return batches
 
 
@@ -52,7 +52,7 @@ NAMES = {"output_map": ["image", "label"], "reader_name": "reader"}
 def test_one_gpu(seen):
     it = data_iterator(pictures, prepare_first_batch=False, **NAMES)(batch_size=4, device_id=1)
     kept = [next(it) for _ in range(4)]
-    for batch, outputs in zip(kept, seen):
+    for batch, outputs in zip(kept, seen, strict=True):
         assert batch["image"].devices() == {DEVICES[1]} and batch["label"].devices() == {jax.devices("cpu")[0]}
         assert batch["image"].unsafe_buffer_pointer() == outputs[0].data_ptr()
     values = [np.asarray(outputs[0].as_cpu().as_array()) for outputs in seen]
@@ -125,7 +125,7 @@ def test_torch_on_two_gpus(seen):
 
     it = TorchIterator(pipes(), ["image", "label"], reader_name="reader", prepare_first_batch=False)
     kept = [next(it) for _ in range(3)]
-    for batch, *outputs in zip(kept, seen[::2], seen[1::2]):
+    for batch, *outputs in zip(kept, seen[::2], seen[1::2], strict=True):
         for i, part in enumerate(batch):
             assert part["image"].device == torch.device("cuda", i)
             assert part["image"].data_ptr() == outputs[i][0].data_ptr()
