@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loader costs a training: images/s of ResNets in bf16 with one batch repeated, fed by penstock, by DALI, and by
-a DataLoader, in the same run.
+a DataLoader.
 
-    python bench/training.py --data FOLDER [--batch 256] [--seconds 20] [--only resnet50]
+    python bench/training.py --data FOLDER [--batch 256] [--seconds 3] [--only resnet50]
     python bench/training.py --data FOLDER --gpus 2       # DistributedDataParallel, a process for each GPU
 
-Without a GPU all train and decode on the CPU: that only shows that the program runs."""
+All loaders feed the same model by turns, in one process (one more for those with few cores): cuDNN chooses its
+algorithms by measurement, so the same training is up to 1 % faster or slower in another process. Without a GPU all
+train and decode on the CPU: that only shows that the program runs."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +29,8 @@ import measure
 from images_cpu import MEAN, STD, files
 
 CORES = sorted(os.sched_getaffinity(0))
-FEW = 4  # cores of the contenders that have few
+FEW = 4  # cores of those loaders that have few
+REPEATED = "one batch repeated"
 _GPUS, _STORE, _RANK = "PENSTOCK_BENCH_GPUS", "PENSTOCK_BENCH_STORE", "PENSTOCK_BENCH_RANK"
 Loader = Callable[[argparse.Namespace, int, int], Iterator[tuple[Any, Any]]]  # options, rank, number of processes
 # At least so much of the speed with one batch repeated.
@@ -114,41 +119,84 @@ def data_loader(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[
         yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
 
 
-def training(model_name: str, load: Loader, cores: int | None = None) -> measure.Contender:
-    """Trains for ever; gives how many images each step took, over all processes."""
+class Training:
+    """A model that is trained with whatever batches it is given."""
 
-    def contender(o: argparse.Namespace) -> Iterator[int]:
-        if cores is not None:
-            os.sched_setaffinity(0, CORES[:cores])
+    def __init__(self, o: argparse.Namespace, model_name: str, rank: int, world: int):
         import torch
         from resnet import resnet
 
-        gpu, world, rank = has_gpu(), int(os.environ.get(_GPUS, 1)), int(os.environ.get(_RANK, 0))
-        device = torch.device("cuda", rank) if gpu else torch.device("cpu")
-        if gpu:
+        self._gpu = has_gpu()
+        device = torch.device("cuda", rank) if self._gpu else torch.device("cpu")
+        if self._gpu:
             torch.cuda.set_device(device)
             torch.backends.cudnn.benchmark = True
-        model: Any = resnet(model_name).to(device, memory_format=torch.channels_last)
+        self._model: Any = resnet(model_name).to(device, memory_format=torch.channels_last)
         if world > 1:
-            _join(o, rank, world, gpu)
-            model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank] if gpu else None)
-        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+            _join(o, rank, world, self._gpu)
+            ids = [rank] if self._gpu else None
+            self._model = torch.nn.parallel.DistributedDataParallel(self._model, device_ids=ids)
+        self._optimizer = torch.optim.SGD(self._model.parameters(), 0.1, momentum=0.9)
+        self._device = device
+
+    def seconds(self, batches: Iterator[tuple[Any, Any]], steps: int) -> float:
+        """How long so many steps take. Two of them at most are asked for ahead of the GPU, as by most trainings."""
+        import torch
+
         under_way: deque[Any] = deque()
-        for images, labels in load(o, rank, world):
-            with torch.autocast(device.type, torch.bfloat16):
-                output = model(images.contiguous(memory_format=torch.channels_last))
+        start = time.perf_counter()
+        for _ in range(steps):
+            images, labels = next(batches)
+            with torch.autocast(self._device.type, torch.bfloat16):
+                output = self._model(images.contiguous(memory_format=torch.channels_last))
                 loss = torch.nn.functional.cross_entropy(output, labels)
-            optimizer.zero_grad(set_to_none=True)
+            self._optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            optimizer.step()
-            if gpu:  # two steps at most are asked for ahead, so that what is counted was done
+            self._optimizer.step()
+            if self._gpu:
                 under_way.append(torch.cuda.Event())
                 under_way[-1].record()
                 if len(under_way) > 2:
                     under_way.popleft().synchronize()
-            yield o.batch * world
+        if self._gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
 
-    return contender
+
+def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
+    """In a process of its own (one for each GPU): the loaders take turns; prints the images/s of each turn as JSON."""
+    world, rank = int(os.environ.get(_GPUS, 1)), int(os.environ.get(_RANK, 0))
+    training = Training(o, model_name, rank, world)
+    feeds: dict[str, Iterator[tuple[Any, Any]]] = {}
+    steps: dict[str, int] = {}
+    for name in names:
+        try:
+            feed = LOADERS[name](o, rank, world)
+            training.seconds(feed, 10)  # memory, algorithms and caches
+            steps[name] = max(round(_agreed(10 * o.seconds / training.seconds(feed, 10), world)), 1)
+        except Exception as e:
+            print(f"{name}: could not run: {e}", file=sys.stderr)
+            continue
+        feeds[name] = feed
+    rates: dict[str, list[float]] = {name: [] for name in feeds}
+    for _ in range(o.rounds):
+        for name, feed in feeds.items():
+            training.seconds(feed, steps[name] // 3 + 1)  # until it has no more batches than it makes meanwhile
+            rates[name].append(steps[name] * o.batch * world / training.seconds(feed, steps[name]))
+    if rank == 0:
+        print(json.dumps(rates), flush=True)
+    os._exit(0)  # rivals may take long to shut down
+
+
+def _agreed(value: float, world: int) -> float:
+    """That of the first process, in each of them."""
+    if world == 1:
+        return value
+    import torch.distributed as dist
+
+    values = [value]
+    dist.broadcast_object_list(values)
+    return values[0]
 
 
 def _join(o: argparse.Namespace, rank: int, world: int, gpu: bool) -> None:
@@ -173,61 +221,83 @@ def _join(o: argparse.Namespace, rank: int, world: int, gpu: bool) -> None:
     dist.init_process_group("nccl" if gpu else "gloo", init_method=store, rank=rank, world_size=world)
 
 
-LOADERS: dict[str, tuple[Loader, int | None]] = {
-    "one batch repeated": (synthetic, None),
-    "penstock, mixed": (loader("penstock", "mixed"), None),
-    "penstock, CPU": (loader("penstock", "cpu"), None),
-    f"penstock, mixed, {FEW} cores": (loader("penstock", "mixed"), FEW),
-    f"penstock, CPU, {FEW} cores": (loader("penstock", "cpu"), FEW),
-    "penstock, mixed, JPEG engine allowed": (loader("penstock", "mixed", 0.65), None),
-    "DALI, mixed": (loader("nvidia.dali", "mixed"), None),
-    "DALI, CPU": (loader("nvidia.dali", "cpu"), None),
-    f"DALI, mixed, {FEW} cores": (loader("nvidia.dali", "mixed"), FEW),
-    "DataLoader": (data_loader, None),
+LOADERS: dict[str, Loader] = {
+    REPEATED: synthetic,
+    "penstock, mixed": loader("penstock", "mixed"),
+    "penstock, CPU": loader("penstock", "cpu"),
+    "penstock, mixed, JPEG engine allowed": loader("penstock", "mixed", 0.65),
+    "DALI, mixed": loader("nvidia.dali", "mixed"),
+    "DALI, CPU": loader("nvidia.dali", "cpu"),
+    "DataLoader": data_loader,
 }
 MODELS = ("resnet50", "resnet18")
-CONTENDERS = {
-    f"{model}: {name}": training(model, load, cores) for model in MODELS for name, (load, cores) in LOADERS.items()
-}
+# For each number of cores (None: all there are) the loaders that are of interest.
+GROUPS: dict[int | None, list[str]] = {None: list(LOADERS), FEW: [n for n in LOADERS if "engine" not in n]}
+
+
+def name_of(model: str, feed: str, cores: int | None) -> str:
+    return f"{model}: {feed}{f', {cores} cores' if cores else ''}"
+
+
+def measured(o: argparse.Namespace) -> dict[str, list[float]]:
+    """The images/s of each turn, by the names of table rows."""
+    rates = {}
+    for model in MODELS:
+        for cores, feeds in GROUPS.items():
+            chosen = [
+                n for n in feeds if re.search(o.only, name_of(model, n, cores)) and (has_gpu() or "mixed" not in n)
+            ]
+            if not set(chosen) - {REPEATED}:
+                continue
+            given = dict(data=o.data, threads=o.threads, batch=o.batch, seconds=o.seconds, rounds=o.rounds, gpus=o.gpus)
+            options = [part for option, value in given.items() for part in (f"--{option}", str(value))]
+            job = json.dumps([model, cores, [REPEATED, *(n for n in chosen if n != REPEATED)]])
+            run = subprocess.run(
+                [sys.executable, __file__, "--worker", job, *options], stdout=subprocess.PIPE, text=True
+            )
+            if run.returncode:
+                sys.exit(f"{model}: failed, see above")
+            found = json.loads(run.stdout.splitlines()[-1])
+            rates |= {name_of(model, feed, cores): turns for feed, turns in found.items()}
+    return rates
 
 
 def main() -> None:
     parser = measure.arguments(__doc__)
-    parser.set_defaults(batch=256, threads=min(16, len(CORES)), seconds=20.0)
+    parser.set_defaults(batch=256, threads=min(16, len(CORES)), seconds=3.0)
     parser.add_argument("--gpus", type=int, default=1, help="processes of a training, one for each GPU")
     o = parser.parse_args()
     if o.worker:
-        if int(os.environ.get(_RANK, 0)):
-            for _ in CONTENDERS[o.worker](o):
-                pass
-        measure.work(CONTENDERS[o.worker], o)
+        model, cores, names = json.loads(o.worker)
+        if cores:
+            rank = int(os.environ.get(_RANK, 0))
+            os.sched_setaffinity(0, CORES[rank * cores : (rank + 1) * cores] or CORES[:cores])
+        train(o, model, names)
     if not o.data:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     os.environ[_GPUS] = str(o.gpus)
-    gpu = has_gpu()
-    names = [n for n in CONTENDERS if re.search(o.only, n) and (gpu or "mixed" not in n)]
-    results = measure.measure(__file__, names, o)
     lines = [
         "# What a loader costs a training",
         "",
         measure.machine(),
         f"{_device(o.gpus)}. {len(files(o, 'photos500'))} photographs, bf16, batches of {o.batch} for each process, "
-        f"{o.threads} threads, medians of {o.rounds} interleaved runs of {o.seconds:g} s. "
-        f"{measure.versions('nvidia-dali-cuda130', 'torch', 'torchvision')}.",
+        f"{o.threads} threads, {o.rounds} turns of {o.seconds:g} s for each loader in the same process: medians. "
+        f"Shares are medians over the turns, too. {measure.versions('nvidia-dali-cuda130', 'torch', 'torchvision')}.",
         "Written by `bench/training.py`.",
         "",
         "| training | images/s | least | most | of the speed with one batch repeated | at least | |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, r in results.items():
+    results = measured(o)
+    for name, turns in results.items():
         model, _, fed = name.partition(": ")
-        ceiling = results.get(f"{model}: one batch repeated")
-        share = r["images_per_s"] / ceiling["images_per_s"] if ceiling else None
-        least = LEAST.get((model, fed)) if gpu else None
-        verdict = "" if share is None or least is None else "reached" if share >= least else "**missed**"
+        ceiling = results[name_of(model, REPEATED, FEW if fed.endswith(" cores") else None)]
+        share = statistics.median(rate / most for rate, most in zip(turns, ceiling))
+        least = LEAST.get((model, fed)) if has_gpu() else None
+        verdict = "" if least is None else "reached" if share >= least else "**missed**"
         lines.append(
-            f"| {name} | {r['images_per_s']:.1f} | {r['least']:.1f} | {r['most']:.1f} | "
-            f"{'' if share is None else f'{share:.1%}'} | {'' if least is None else f'{least:.1%}'} | {verdict} |"
+            f"| {name} | {statistics.median(turns):.1f} | {min(turns):.1f} | {max(turns):.1f} | {share:.2%} | "
+            f"{'' if least is None else f'{least:.1%}'} | {verdict} |"
         )
     measure.write(o.out, f"training{f'_{o.gpus}_gpus' if o.gpus > 1 else ''}.md", "\n".join(lines) + "\n")
 
