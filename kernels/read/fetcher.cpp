@@ -18,7 +18,7 @@ static int64_t now_ns() {
 }
 
 // One more thread is worth it for so much waiting, and all are when nothing has come for so long.
-static constexpr int64_t kWorthAThread = 64000;
+static constexpr int64_t kWorthAThread = 16000;
 static constexpr auto kNoProgress = std::chrono::milliseconds(5);
 // So many runs a thread may ask for before it reads the first of them: it then wakes for all of them once, and not for
 // each. But there are so many threads as long as there is enough to read.
