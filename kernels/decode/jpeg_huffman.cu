@@ -67,7 +67,7 @@ DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool works
       table = mcu.ac_table();
     }
     if (place < 64 || done) continue;
-    if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends earlier, or its code is long
+    if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends earlier, without a code for it
       place += first_step(found) - (int)(found >> kStepAt);
       in.begin(data, in.bit + first_length(found) - all_lengths(found));
       if (place < 64) continue;

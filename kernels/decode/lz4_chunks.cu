@@ -9,7 +9,7 @@
 
 constexpr int kWarp = 32, kBlock = 16;
 constexpr int kHalf = 2048, kBlocksOfLane = kHalf / kBlock / kWarp;  // bytes of the input loaded at once
-constexpr int kPiece = 512;  // bytes copied between checks of both buffers
+constexpr int kPiece = 512;                                          // bytes copied between checks of both buffers
 
 // Calls store(i, load(i)) for i < n, shared among the lanes. Each lane loads several before it stores the first, as the
 // compiler can't rule out aliasing; load(i) is called in order.
