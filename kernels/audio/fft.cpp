@@ -10,8 +10,7 @@
 
 constexpr int64_t kLargestRadix = 31;
 constexpr size_t kMostKept = 32;
-constexpr int64_t kNear =
-    128;  // turns of a LongRealFft are products of those of so many neighbours and of every kNear-th
+constexpr int64_t kNear = 128;  // turns of a LongRealFft are products of kNear neighbouring ones and every kNear-th one
 
 static void push(std::vector<float> &to, double turn) {  // exp(-2 pi i turn)
   to.push_back((float)std::cos(2 * M_PI * turn));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete Fourier transforms of any length by a block of threads, LANES at a time: element i of transform w is at z[i
-// * pitch + w], in shared memory if it fits. They run in place, by radices (decimation in frequency), so that frequency
-// k is then at place(k). Lengths with large prime factors are convolutions of power-of-two length (Bluestein).
+// Discrete Fourier transforms of any length by a block of threads, LANES at a time: element i of transform w is at
+// z[i * pitch + w], in shared memory if it fits. They run in place, by radices (decimation in frequency), so that
+// frequency k is then at place(k). Lengths with large prime factors are convolutions of power-of-two length
+// (Bluestein).
 #pragma once
 #include "audio/gpu_butterflies.h"
 
-// Splits transforms of `length` into R each, or, with BACK, joins them again: the transposed step. turns[i] is exp(-2
-// pi i i / (2 n)).
+// Splits transforms of `length` into R each, or, with BACK, joins them again: the transposed step. turns[i] is
+// exp(-2 pi i i / (2 n)).
 template <int R, bool BACK, int LANES>
 DEVICE void split(float2 *z, int pitch, int n, int length, const float2 *turns) {
   const int m = length / R, between = 2 * (n / length);

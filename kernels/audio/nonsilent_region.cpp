@@ -21,7 +21,7 @@ CLONES static void differences(Sum *__restrict out, const Sum *squares, int64_t 
   for (int64_t i = 0; i < n; i++) out[i] = squares[i] - squares[i - length];
 }
 
-// Turns the steps of running sums into the running sums.
+// Accumulates the steps to running sums.
 template <class Sum>
 static void add_up(Sum *steps, const Sum *squares, int64_t n, int64_t length, int64_t interval) {
   for (int64_t first = 0; first < n; first += kTogether * interval) {

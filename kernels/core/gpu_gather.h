@@ -116,7 +116,6 @@ struct LanePixels {
 constexpr int kGatherWarps = 8;
 
 // Each warp takes a row. A lane reads several pixels, 32 columns apart, before it writes the first. `Load` is a Gather.
-// a Gather.
 template <class Load, class Chain>
 DEVICE void run_gather(const Launch &l) {
   typedef typename Load::Head Head;

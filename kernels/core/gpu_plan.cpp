@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the plan of a GPU segment for a batch: src/penstock/exec/gpu/plan.py makes plan and batch and describes them.
+// Starts the plan of a GPU segment for a batch: src/penstock/exec/gpu/plan.py makes and describes both.
 #include <cstring>
 
 #include "core/driver.h"

@@ -68,8 +68,7 @@ struct Columns {
   }
 };
 
-// Eight neighbouring samples at the image's resolution, minus 128, as pairs in halves of words, of which the lower
-// bytes
+// Eight neighbouring samples at the image's resolution, minus 128, as pairs in halves of words whose lower bytes
 // count: the samples 0 and 2, 1 and 3, 4 and 6, 5 and 7. Sums of halves stay in their halves.
 constexpr uint32_t kBytes = 0x00ff00ffu, kMiddle = 0x00800080u, kOnes = 0x00010001u;
 

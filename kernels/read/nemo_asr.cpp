@@ -25,7 +25,7 @@ static void parse(Sample &s, const NemoAsrArgs &args) {
   AudioBytes file = {(const uint8_t *)s.parts[0].data, s.parts[0].size};
   AudioInfo info = {};
   int64_t frame_bytes = 0;  // not 0 if only the beginning of a WAV file was read
-  if (!file.size) {         // as only a part of the file may be needed
+  if (!file.size) {         // not read yet, as a part of the file may suffice
     const int64_t size = s.object_length(0);
     if (!size) fail("the file is empty");
     file = read(s, 0, std::min(size, kHead));

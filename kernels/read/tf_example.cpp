@@ -11,7 +11,7 @@
 namespace {
 
 constexpr int64_t kHeader = 12, kFooter = 4;
-// Several strings are output as rows of equal length. The most bytes of padding for that.
+// Several strings are output as rows of equal length, with at most this many bytes of padding.
 constexpr int64_t kMostPadding = 64 << 20;
 
 const char *const kKinds[] = {"int64", "string", "float32"};

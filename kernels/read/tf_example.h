@@ -12,7 +12,7 @@ struct TfExampleArgs {
   int32_t verifies;  // whether to verify checksums
 };
 
-// An output. If a feature is missing, a fixed one has its default, a variable one has no elements.
+// An output. If a feature has no values, a fixed one has its default, a variable one has no elements.
 struct WantedFeature {
   enum Kind : int64_t { kInt64, kString, kFloat };
   int64_t name, name_size;  // in `text`
