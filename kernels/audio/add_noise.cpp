@@ -11,7 +11,7 @@ CLONES static void add(float *__restrict out, const float *__restrict in, const 
                        float gain) {
   for (int64_t i = 0; i < n; i++) out[i] = in[i] + gain * noise[i];
 }
-// One noise for all channels.
+// The same noise for all channels.
 CLONES static void add_to_channels(float *__restrict out, const float *__restrict in, const float *__restrict noise,
                                    int64_t n, int64_t channels, float gain) {
   for (int64_t i = 0; i < n; i++)
@@ -23,7 +23,7 @@ static void run(const Tensor *out, const Tensor *in, const AddNoiseArgs &a, Scra
   const int64_t length = in[1].shape[0], noises = in[1].ndim > 1 ? in[1].shape[1] : 1;
   if (!out->volume()) return;
   const float *x = in[0].as<float>(), *noise = in[1].as<float>();
-  // Calls f(place in the signal, place in the noise, how many), as the noise is repeated.
+  // Calls f(position in the signal, position in the noise, length), as the noise repeats.
   const auto each_stretch = [&](auto f) {
     for (int64_t at = 0, from = a.start % length, m; at < n; at += m, from = 0) {
       m = std::min(n - at, length - from);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A block of threads per signal finds the gain of its noise, which lies in scratch memory; then the noise is added.
+// A block of threads per signal computes the gain of its noise in scratch memory; then the noise is added.
 #include "audio/add_noise.h"
 #include "audio/gpu_sums.h"
 
-// The element of the noise that is added to element i of a signal.
+// Maps element i of a signal to the element of the noise that is added to it.
 struct NoisePlace {
   int64_t length, start, channels, noises;
 
@@ -29,7 +29,7 @@ DEVICE void add_noise_gains(const Launch &l) {
     const float *x = in.as<float>(), *from = noise.as<float>();
     const auto square = [](float value) { return (double)value * value; };
     const double signal = block_sum<THREADS>(n, [&](int64_t i) { return square(load(x + i)); });
-    // A noise with one channel is counted once for each of the signal's.
+    // Single-channel noise counts once per channel of the signal.
     const double power = block_sum<THREADS>(n, [&](int64_t i) { return square(load(from + place(i))); });
     if (threadIdx.x == 0) ((float *)l.scratch)[sample] = noise_gain(signal, power, a.snr);
   }

@@ -1,5 +1,5 @@
 # SPDX - License - Identifier : Apache - 2.0
-"""Noise added to signals: a block of threads per signal finds its gain first."""
+"""Adds noise to signals: a block of threads per signal first computes its gain."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoded sounds in memory. WAV and FLAC are read here (wav.cpp, flac.cpp), MP4 and AAC by FFmpeg
+// Encoded sounds in memory. WAV and FLAC are decoded here (wav.cpp, flac.cpp), MP4 and AAC by FFmpeg
 // (ffmpeg_sound.cpp), others by libsndfile (sound_library.cpp).
 #pragma once
 #include <cstdint>
@@ -9,10 +9,10 @@ class Object;
 struct AudioBytes {
   const uint8_t *data;
   int64_t size;
-  Object *object = nullptr;  // where to read what of the file is not at `data`: all but its beginning
+  Object *object = nullptr;  // for reading the rest if only the file's beginning is at `data`
 };
 
-// How the samples are stored: those of a WAV file, from PCM_U8 to MU_LAW; what libsndfile reads is LIBRARY.
+// How the samples are stored: PCM_U8 to MU_LAW in WAV files; LIBRARY if libsndfile decodes them.
 enum AudioEncoding : int32_t {
   NO_AUDIO,
   LIBRARY,
@@ -25,14 +25,14 @@ enum AudioEncoding : int32_t {
   A_LAW,
   MU_LAW,
   FLAC,
-  COMPRESSED,        // in packets, which FFmpeg decodes
-  NEEDS_FFMPEG = -1  // the same, before FFmpeg is open
+  COMPRESSED,        // in packets, decoded by FFmpeg
+  NEEDS_FFMPEG = -1  // the same, while FFmpeg is not open
 };
 
-// Written by plan_audio, read back by the decoder as a promise to verify.
+// Written by plan_audio; the decoder verifies it.
 struct AudioInfo {
-  int64_t frames;  // samples of each channel
-  int64_t offset;  // of the first of them, in bytes, where they are not the library's
+  int64_t frames;  // samples per channel
+  int64_t offset;  // of the first sample in bytes, unless libsndfile decodes
   double rate;     // in Hz
   int32_t channels;
   int32_t encoding;  // enum AudioEncoding
@@ -40,30 +40,30 @@ struct AudioInfo {
 
 constexpr int kMostChannels = 1024;
 
-// What the header says; throws where it can't be read.
+// Reads the header; throws if that fails.
 AudioInfo peek_audio(AudioBytes file);
-// The same for WAV; the encoding is LIBRARY if it is none that is read here, NO_AUDIO if it is no WAV.
+// For WAV; the encoding is LIBRARY if it is not supported here, NO_AUDIO if the file is no WAV.
 AudioInfo peek_wav(AudioBytes file);
-// The same for the beginning of a file of `size` bytes; NO_AUDIO also if it does not reach to the samples.
+// For the beginning of a file of `size` bytes; NO_AUDIO also if the samples begin beyond it.
 AudioInfo peek_wav_head(AudioBytes head, int64_t size);
-// Bytes of a frame of WAV; 0 for other encodings.
+// Bytes per frame of WAV; 0 for other encodings.
 int64_t wav_frame_bytes(const AudioInfo &info);
-// The same for FLAC; NO_AUDIO if it is none, or one that libsndfile reads.
+// For FLAC; NO_AUDIO if the file is none, or is left to libsndfile.
 AudioInfo peek_flac(AudioBytes file);
-// The same for MP4 and AAC (sound_track.h).
+// For MP4 and AAC (sound_track.h).
 AudioInfo peek_sound_track(AudioBytes file);
 AudioInfo peek_sound_library(AudioBytes file);
 
-// The frames of a file one after the other.
+// Reads the frames of a file in sequence.
 class AudioReader {
  public:
   virtual ~AudioReader() = default;
-  // The next n frames, channels interleaved; throws if there are fewer. Numbers are scaled to the range of the type.
+  // Reads the next n frames, channels interleaved; throws if there are fewer. Scaled to the range of the type.
   virtual void read(int16_t *out, int64_t n) = 0;
   virtual void read(int32_t *out, int64_t n) = 0;
   virtual void read(float *out, int64_t n) = 0;
 };
-// They begin at frame `first`.
+// Readers start at frame `first`.
 std::unique_ptr<AudioReader> open_wav(AudioBytes file, const AudioInfo &info, int64_t first);
 std::unique_ptr<AudioReader> open_flac(AudioBytes file, const AudioInfo &info, int64_t first);
 std::unique_ptr<AudioReader> open_sound_track(AudioBytes file, const AudioInfo &info, int64_t first);

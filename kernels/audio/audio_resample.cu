@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A block of threads takes kBlock places of the output at a time, a thread each, in up to SIGNALS samples that have the
-// same rates: weights are computed once for all of them. What they are multiplied with lies in shared memory, ROOM
-// elements of each sample; if ROOM is 0, there is too much of it.
+// A block of threads takes kBlock output positions at a time, one per thread, in up to SIGNALS samples of equal rates,
+// so that weights are computed once for all of them. Their input lies in shared memory, ROOM elements per sample; ROOM
+// is 0 if it does not fit.
 #include "audio/audio_resample.h"
 #include "core/gpu.h"
 
-constexpr int kBlock = 256;  // places are summed up in float within blocks of so many outputs, as DALI does
-constexpr int kBlocks = 4;   // of which so many are summed up at once
-constexpr int kTaps = 16;    // weights that a thread has at a time
-constexpr int kPhases = 32;  // steps of the table for each zero of the sinc
+constexpr int kBlock = 256;  // positions are accumulated in float within blocks of this many outputs, as in DALI
+constexpr int kBlocks = 4;   // accumulated at once
+constexpr int kTaps = 16;    // weights per thread at a time
+constexpr int kPhases = 32;  // table steps per zero of the sinc
 constexpr int kLobesMost = 64;
 
 // sin(pi x) / (pi x) under a Hann window that ends at `width`.
@@ -18,23 +18,23 @@ DEVICE float windowed_sinc(float x, float width) {
   return sinc * 0.5f * (1.0f + cospif(x / width));
 }
 
-// The filter of some rates.
+// The filter for a pair of rates.
 struct GpuSinc {
-  double scale;  // elements of the input from one place of the output to the next
+  double scale;  // input elements per output element
   bool is_plain;
   float bandwidth, lobes;
-  int reach, chunks;  // elements on either side; how often kTaps
+  int reach, chunks;  // elements on either side; groups of kTaps
   const float *table;
 
   DEVICE void of(const AudioResampleArgs &a, const float *table_) {
     table = table_, scale = a.in_rate / a.out_rate, lobes = (float)a.lobes;
     is_plain = !(a.antialias && a.out_rate < a.in_rate);
-    // What has fewer samples than its input takes a wider filter.
+    // Downsampling needs a wider filter.
     bandwidth = is_plain ? 1.0f : (float)(a.out_rate / a.in_rate);
     reach = is_plain ? a.lobes : (int)ceil(a.lobes / (a.out_rate / a.in_rate));
     chunks = (2 * reach + kTaps - 1) / kTaps;
   }
-  // The weights of elements k, k + 1, ... behind the one that lies `ahead` of a place.
+  // The weights of elements k, k + 1, ... after the one that lies `ahead` of a position.
   DEVICE void weigh(float (&w)[kTaps], int k, float ahead) const {
     if (is_plain) {
       const float place = ahead * kPhases;
@@ -56,7 +56,7 @@ struct GpuSinc {
   }
 };
 
-// Element i of a channel, 0 beyond the ends, in the range of the output.
+// Element i of a channel, 0 beyond the ends, scaled to the output's range.
 template <class In>
 DEVICE float element_of(const In *x, int64_t i, int64_t n, int64_t channels, int64_t c, const AudioResampleArgs &a) {
   return i >= 0 && i < n ? (float)load(x + i * channels + c) * a.factor + a.offset : 0.0f;
@@ -72,7 +72,7 @@ DEVICE void audio_resample_blocks(const Launch &l) {
   __shared__ float table[(kLobesMost + 1) * kPhases + kTaps * kPhases], places[kBlocks][kBlock];
   __shared__ Signal signals[SIGNALS];
   DYNAMIC_SHARED(float, elements);
-  int ready = 0;  // the lobes of the table
+  int ready = 0;  // lobes that the table was made for
   for (int sample = blockIdx.y * SIGNALS; sample < l.n; sample += gridDim.y * SIGNALS) {
     const AudioResampleArgs a = ((const AudioResampleArgs *)l.args[0])[sample];
     const int here = l.n - sample < SIGNALS ? l.n - sample : SIGNALS;
@@ -107,7 +107,7 @@ DEVICE void audio_resample_blocks(const Launch &l) {
       __syncthreads();
       for (int block = 0; block < kBlocks && begin + block * kBlock < most; block++) {
         const int64_t first = begin + block * kBlock;
-        // The element that begins what is needed, and how many they are.
+        // The first element needed, and the number of elements.
         const int64_t low = (int64_t)floor((double)first * sinc.scale) - sinc.reach;
         const int span = (int)ceilf(places[block][kBlock - 1]) + sinc.chunks * kTaps;
         const float next = ceilf(places[block][threadIdx.x]), ahead = next - places[block][threadIdx.x];

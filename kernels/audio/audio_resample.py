@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resampling of signals: a block of threads for 256 places of an output in several samples."""
+"""Resamples signals: a block of threads computes 256 output positions of several samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plan(task: Task) -> list[Phase]:
     assert args is not None
     rates = args["in_rate"], args["out_rate"]
     scale = rates[0] / np.maximum(rates[1], 1e-30)
-    # A block's places, and the filter at both ends; filters get wider by `scale` where antialiasing is asked for.
+    # A block's input, and the filter at both ends; with antialiasing, filters are `scale` times as wide.
     span = scale * _BLOCK + 2 * (args["lobes"] * np.maximum(scale, 1)) + 2 * _TAPS
     room = bound_of(np.minimum(span, 1 << 30).astype("i8"))
     signals = _SIGNALS if all((plain(r) == plain(r)[0]).all() for r in rates) else 1
@@ -27,7 +27,7 @@ def plan(task: Task) -> list[Phase]:
         signals //= 2
     if 4 * room > _MOST_SHARED:
         room = 0
-    if signals > 1 and not all((r == r[0]).all() for r in rates):  # which is checked for later batches
+    if signals > 1 and not all((r == r[0]).all() for r in rates):  # also checked for later batches
         raise ValueError("[internal error] rates differ")
     blocks = -(-plain(out.shape[:, 0]) // (_BLOCK * _BLOCKS))
     rows = -(-task.n // signals)

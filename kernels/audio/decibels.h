@@ -12,7 +12,7 @@ struct DecibelsArgs {
   float reference;  // not 0
 };
 
-// log10 of a positive number, to about one unit of the last place; of infinity, infinity.
+// log10 of a positive number, accurate to about one ulp; infinity for infinity.
 SHARED __attribute__((always_inline)) float log10_of(float x) {
   const bool is_tiny = x < 1.17549435e-38f;
   const float scaled = is_tiny ? x * 8388608.0f : x;  // subnormal numbers become normal

@@ -4,9 +4,9 @@
 #include "audio/gpu_largest.h"
 #include "core/gpu_runs.h"
 
-constexpr int kDecibelRun = 4, kDecibelRuns = 4;  // elements side by side, and runs that a thread has at once
+constexpr int kDecibelRun = 4, kDecibelRuns = 4;  // consecutive elements, and runs per thread at once
 
-// Calls f(i, x, n) for runs of neighbours from element i on, of which n are of the signal.
+// Calls f(i, x, n) for runs of neighbours from element i on; n of them belong to the signal.
 template <class F>
 DEVICE void each_decibel_run(const float *x, int64_t n, const F &f) {
   constexpr int V = kDecibelRun, U = kDecibelRuns;

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decibels relative to the largest element, which is found first."""
+"""Finds the largest element, then computes decibels relative to it."""
 
 from __future__ import annotations
 
 from penstock.gpu.launch import Phase, Task, grid_of, several_each
 
-_AT_ONCE = 4096  # elements of a block of threads
+_AT_ONCE = 4096  # elements per block of threads
 
 
 def plan(task: Task) -> list[Phase]:

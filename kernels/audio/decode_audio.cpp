@@ -33,7 +33,7 @@ CLONES void from_float(Out *__restrict out, const float *__restrict in, int64_t 
   for (int64_t i = 0; i < n; i++) out[i] = std::is_same_v<Out, float> ? (Out)in[i] : saturate<Out>(in[i] * largest);
 }
 
-// The channels [first, first + kept) of frames.
+// Copies the channels [first, first + kept) of frames.
 template <class T>
 void keep_channels(T *out, const T *in, int64_t n, int64_t channels, int64_t first, int64_t kept) {
   for (int64_t i = 0; i < n; i++)
@@ -44,7 +44,7 @@ struct Window {
   int64_t first_frame, frames, first_channel, channels;
 };
 
-// What needs no arithmetic, in the type of the output.
+// Copies what needs no arithmetic, in the output's type.
 template <class T>
 void copy_frames(T *out, const Window &w, AudioReader &reader, int64_t channels, Scratch &scratch) {
   if (w.channels == channels) return reader.read(out, w.frames);
@@ -64,7 +64,7 @@ std::unique_ptr<AudioReader> open(AudioBytes file, const DecodeAudioArgs &a, int
   return a.encoding == LIBRARY ? open_sound_library(file, info, at) : open_wav(file, info, at);
 }
 
-// n frames from `first` on, of one channel each behind the other, at `pitch`.
+// Reads n frames from `first` on, one channel after another, `pitch` apart.
 void read_planes(float *planes, int64_t pitch, int64_t first, int64_t n, AudioBytes file, const DecodeAudioArgs &a,
                  const Window &w, Scratch &scratch) {
   const auto reader = open(file, a, first);

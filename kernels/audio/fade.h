@@ -6,11 +6,11 @@
 enum FadeShape : int32_t { FADE_LINEAR, FADE_EXPONENTIAL, FADE_LOGARITHMIC, FADE_QUARTER_SINE, FADE_HALF_SINE };
 
 struct FadeArgs {
-  int64_t fade_in, fade_out;  // how many samples each takes, at least 0
+  int64_t fade_in, fade_out;  // length of each fade in samples, at least 0
   int32_t shape;
 };
 
-// The gain of sample i of a fade of n samples, which are at least 1.
+// The gain of sample i of a fade of n >= 1 samples.
 SHARED float fade_gain(int64_t i, int64_t n, int shape) {
   const double t = n > 1 ? (double)i / (double)(n - 1) : 0, pi = 3.14159265358979323846;
   double gain = t;
@@ -20,7 +20,7 @@ SHARED float fade_gain(int64_t i, int64_t n, int shape) {
   if (shape == FADE_HALF_SINE) gain = (1 - cos(pi * t)) / 2;
   return (float)(gain < 0 ? 0 : gain > 1 ? 1 : gain);
 }
-// Both gains of sample i of n.
+// The product of both gains of sample i of n.
 SHARED float fade_gain(int64_t i, int64_t n, const FadeArgs &a) {
   const float rising = i < a.fade_in ? fade_gain(i, a.fade_in, a.shape) : 1;
   const int64_t left = n - 1 - i;

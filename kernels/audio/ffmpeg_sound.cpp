@@ -12,9 +12,9 @@ namespace {
 using namespace ffmpeg;
 
 enum SampleFormat : int { U8, S16, S32, FLT, DBL, U8P, S16P, S32P, FLTP, DBLP, FORMATS };  // AVSampleFormat
-constexpr int kInFrame = 8;  // channels that a frame has places for
+constexpr int kInFrame = 8;  // channel pointers in a frame
 
-// A sample as one of the type that the reader is asked for: real numbers from -1 to 1, integers of their full range.
+// Converts a sample to the requested type: real numbers from -1 to 1, integers of full range.
 template <class To, class From>
 To converted(From x) {
   constexpr int from = 8 * sizeof(From), to = 8 * sizeof(To);
@@ -33,7 +33,7 @@ To converted(From x) {
 
 class Sound : public AudioReader {
  public:
-  // `known`: what `info` has said before, if it has.
+  // `known`: the earlier result of `info`, if any.
   explicit Sound(AudioBytes file, const AudioInfo *known = nullptr)
       : file_(file), track_(read_sound_track(file)), decoder_(ffmpeg(), "sound", track_.codec, track_.extradata, {}) {
     if (!next_frame())
@@ -48,7 +48,7 @@ class Sound : public AudioReader {
       total_ = known ? known->frames - silence_ + begin_ + samples(track_.padding) : count();
       length_ = std::max<int64_t>(total_ - begin_ - samples(track_.padding), 0);
     }
-    // A frame has at most 65,536 samples (those of ALAC), most have 1,024 or 1,152.
+    // A frame has at most 65,536 samples (in ALAC); most have 1,024 or 1,152.
     if (total_ >> 17 > (int64_t)track_.packets.size() || silence_ > kMostSilence * rate)
       fail("damaged: %lld packets should last %lld samples, after %lld of silence", (long long)track_.packets.size(),
            (long long)total_, (long long)silence_);
@@ -56,7 +56,7 @@ class Sound : public AudioReader {
 
   AudioInfo info() const { return {silence_ + length_, 0, rate_, channels_, COMPRESSED}; }
 
-  // Whatever came before is decoded, too, as most codecs need it.
+  // Everything before is decoded as well, as most codecs need it.
   void skip(int64_t frames) {
     const int64_t silent = std::min(frames, silence_);
     silence_ -= silent, begin_ += frames - silent;
@@ -76,7 +76,7 @@ class Sound : public AudioReader {
 
   int64_t samples(int64_t units) const { return (int64_t)((double)units * rate_ / (double)track_.timescale + 0.5); }
 
-  // How many samples there are, by decoding them all, as some containers don't say it.
+  // Counts the samples by decoding them all, as some containers don't tell.
   int64_t count() {
     while (next_frame()) continue;
     const int64_t n = at_;
@@ -113,7 +113,7 @@ class Sound : public AudioReader {
     }
   }
 
-  // How many channels a frame has, its fields tell in another way in each version; its memory tells in all.
+  // Versions of FFmpeg store a frame's channel count in different fields; its memory layout tells it in all.
   void check_frame() {
     Frame *f = decoder_.frame;
     format_ = frame_format(f);
@@ -187,7 +187,7 @@ class Sound : public AudioReader {
   int format_ = 0;
   int64_t begin_ = 0, silence_ = 0, length_ = 0, total_ = 0;  // in samples
   size_t next_ = 0;                                           // packet
-  int64_t at_ = 0, has_ = 0, used_ = 0;  // the first sample of the frame, how many it has, and how many were taken
+  int64_t at_ = 0, has_ = 0, used_ = 0;  // index of the frame's first sample, its samples, and those already used
 };
 
 }  // namespace

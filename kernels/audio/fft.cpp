@@ -10,8 +10,7 @@
 
 constexpr int64_t kLargestRadix = 31;
 constexpr size_t kMostKept = 32;
-constexpr int64_t kNear =
-    128;  // turns of a LongRealFft are products of those of so many neighbours and of every kNear-th
+constexpr int64_t kNear = 128;  // turns of a LongRealFft are products of kNear neighbouring ones and every kNear-th one
 
 static void push(std::vector<float> &to, double turn) {  // exp(-2 pi i turn)
   to.push_back((float)std::cos(2 * M_PI * turn));
@@ -24,7 +23,7 @@ ALWAYS_INLINE static Complex times(const Complex &a, const float *w) {
 ALWAYS_INLINE static Complex operator+(const Complex &a, const Complex &b) { return {a.re + b.re, a.im + b.im}; }
 ALWAYS_INLINE static Complex operator-(const Complex &a, const Complex &b) { return {a.re - b.re, a.im - b.im}; }
 
-// A transform of a few elements, in place.
+// Transforms a few elements in place.
 ALWAYS_INLINE static void butterfly(Complex (&x)[2]) {
   const Complex a = x[0];
   x[0] = a + x[1], x[1] = a - x[1];
@@ -146,7 +145,7 @@ Fft::Fft(int64_t n) : n_(n) {
     for (int64_t j = 0; j < m; j++)
       for (int64_t k = 1; k < radix; k++) push(stage.twiddles, (double)(j * k) / length);
     for (int64_t k = 0; k < radix && radix > 5; k++) push(stage.roots, (double)k / radix);
-    // What is k modulo the radices known so far lies in the block that they told, and there in that of its next digit.
+    // k modulo the known radices selects the block, and the next digit the part of it.
     std::vector<int32_t> places(known * radix);
     for (int64_t digit = 0; digit < radix; digit++)
       for (int64_t k = 0; k < known; k++) places[k + known * digit] = (int32_t)(place_[k] + digit * m);
@@ -167,7 +166,7 @@ CLONES static void conjugate_in_order(Complex *to, const Complex *from, const Ff
   }
 }
 
-// The last n of what `run` gave, conjugated and modulated: z[k] = conj(y[place(k)]) chirp[k].
+// Conjugates and modulates the last n results of `run`: z[k] = conj(y[place(k)]) chirp[k].
 CLONES static void demodulate(Complex *z, const Complex *y, const Fft &order, const float *chirp, int64_t n) {
   for (int64_t k = 0; k < n; k++) {
     const Complex &c = y[order.place(k)];
@@ -200,7 +199,7 @@ RealFft::RealFft(int64_t n) : n_(n), is_even_(n % 2 == 0), complex_(is_even_ ? n
 
 ALWAYS_INLINE static Lanes squared(const Complex &z) { return z.re * z.re + z.im * z.im; }
 
-// From the transform of pairs of samples taken as complex numbers to the powers of that of the samples.
+// Computes a signal's powers from the transform of its sample pairs taken as complex numbers.
 CLONES static void powers_of_pairs(Lanes *out, const Complex *z, const Fft &order, const float *turns, int64_t half) {
   const Complex first = z[order.place(0)];
   const Lanes sum = first.re + first.im, difference = first.re - first.im;
@@ -253,7 +252,7 @@ LongRealFft::LongRealFft(int64_t n) : half_(n / 2), part_(half_ / kLanes), fft_(
   }
 }
 
-// Pairs of samples as complex numbers, one after the other in the lanes.
+// Takes sample pairs as complex numbers, one after the other in the lanes.
 CLONES static void take_pairs(Complex *z, const float *in, int64_t n_in, int64_t n) {
   constexpr int64_t kSamples = 2 * kLanes;
   const int64_t whole = std::min(n_in / kSamples, n);
@@ -270,7 +269,7 @@ CLONES static void take_pairs(Complex *z, const float *in, int64_t n_in, int64_t
   for (int64_t i = whole + 1; i < n; i++) z[i] = Complex{};
 }
 
-// Rows become columns.
+// Transposes.
 ALWAYS_INLINE static void transpose_lanes(Lanes (&x)[kLanes]) {
   typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
   Lanes ones[kLanes], twos[kLanes];
@@ -289,7 +288,7 @@ ALWAYS_INLINE static void transpose_lanes(Lanes (&x)[kLanes]) {
   }
 }
 
-// re and im hold the frequencies in their order.
+// re and im receive the frequencies in natural order.
 CLONES static void join_lanes(float *re, float *im, const Complex *z, const Fft &order, const float *joins,
                               int64_t part) {
   const auto turn_at = [&](int64_t i) -> Complex {
@@ -316,7 +315,7 @@ ALWAYS_INLINE static Lanes reversed(const Lanes &x) {
   return __builtin_shuffle(x, Ints{7, 6, 5, 4, 3, 2, 1, 0});
 }
 
-// As powers_of_pairs. The last frequencies may go beyond the middle, where others were written, of the same numbers.
+// Like powers_of_pairs. The last frequencies may cross the middle and rewrite equal values there.
 CLONES static void powers_in_order(float *out, const float *re, const float *im, const float *cosines,
                                    const float *sines, int64_t half) {
   const float sum = re[0] + im[0], difference = re[0] - im[0];

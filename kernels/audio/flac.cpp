@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of FLAC (RFC 9639) of up to 24 bits; others, and FLAC inside of Ogg, are the library's.
+// FLAC streams (RFC 9639) of up to 24 bits; others, and FLAC in Ogg, are left to libsndfile.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int64_t kMostFramesPerByte = 8192;  // more of them are a damaged header
+constexpr int64_t kMostFramesPerByte = 8192;  // beyond it the header is damaged
 
 uint64_t big_endian(const uint8_t *p, int bytes) {
   uint64_t v = 0;
@@ -18,7 +18,7 @@ uint64_t big_endian(const uint8_t *p, int bytes) {
   return v;
 }
 
-// Returns where the frames begin, or 0 if it is no stream that is read here.
+// Returns where the frames begin, or 0 if the stream is not supported here.
 int64_t read_stream(FlacStream &stream, AudioBytes file) {
   constexpr int64_t kAbout = 34;  // bytes that describe the stream
   const uint8_t *p = file.data;
@@ -40,7 +40,7 @@ int64_t read_stream(FlacStream &stream, AudioBytes file) {
   fail("damaged: the FLAC file of %lld bytes ends before its first frame", (long long)file.size);
 }
 
-// Two channels of which one, or both, are told as a difference.
+// Restores two channels, one or both of which are stored as a difference.
 CLONES void unmix(int32_t *a, int32_t *b, int64_t n, int assignment) {
   uint32_t *left = (uint32_t *)a, *right = (uint32_t *)b;
   if (assignment == LEFT_SIDE) {
@@ -81,7 +81,7 @@ class FlacReader : public AudioReader {
 
   void skip(int64_t frames) {
     if (!frames || (jump(frames) && next_ == frames)) return;
-    // Frames that are not where they say they are: what comes before is decoded, too.
+    // Frames are not where their numbers say: decode everything before as well.
     at_ = begin_, next_ = 0, used_ = length_ = 0;
     while (next_ < frames) {
       if (used_ == length_) decode();
@@ -95,11 +95,11 @@ class FlacReader : public AudioReader {
   void read(float *out, int64_t n) override { copy(out, n); }
 
  private:
-  // Finds the frame with that sample by halving the file. False if there is none that is sound.
+  // Finds the frame with this sample by bisection. Returns false if there is no valid one.
   bool jump(int64_t sample) {
     FlacFrame frame;
     if (!read_flac_header(frame, file_.data + begin_, file_.size - begin_, stream_) || frame.first) return false;
-    int64_t low = begin_, high = file_.size;  // where the last frame is that begins at or before the sample
+    int64_t low = begin_, high = file_.size;  // bounds of the last frame that begins at or before the sample
     while (sample >= frame.first + frame.length && high - low > 1) {
       const int64_t middle = low + (high - low) / 2;
       FlacFrame found;

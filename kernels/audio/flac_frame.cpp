@@ -33,7 +33,7 @@ class Bits {
     if (!n) return 0;
     return (int32_t)(get(n) << (32 - n)) >> (32 - n);
   }
-  // How many 0 come before the next 1, which is taken, too.
+  // Consumes the zeros before the next 1, and that 1; returns their number.
   uint32_t zeros() {
     for (uint32_t n = 0;;) {
       refill();
@@ -47,9 +47,9 @@ class Bits {
       drop(count_);
     }
   }
-  // n numbers, each of which has its upper bits as a count of zeros and its lower k as they are.
+  // Reads n numbers, each with its upper bits in unary and its lower k bits in binary.
   ALWAYS_INLINE void rice(int32_t *out, int64_t n, int k) {
-    // Most numbers take fewer bits than are at hand.
+    // Most numbers fit in the bits at hand.
     Bits b = *this;
     for (int64_t i = 0; i < n; i++) {
       b.refill();
@@ -66,10 +66,10 @@ class Bits {
     }
     *this = b;
   }
-  const uint8_t *at() const { return p_ - count_ / 8; }  // where the next whole byte begins
+  const uint8_t *at() const { return p_ - count_ / 8; }  // the next whole byte
 
  private:
-  // At least 56 bits, unless the end is near. Beyond `count_`, the cache may hold some that were not counted yet.
+  // Holds at least 56 bits, unless near the end. Beyond `count_`, the cache may hold bits that were not counted yet.
   ALWAYS_INLINE void refill() {
     if (end_ - p_ >= 8) {
       uint64_t next;
@@ -109,14 +109,14 @@ void read_residual(Bits &bits, int32_t *out, int64_t length, int order) {
   }
 }
 
-// x[i] += what the `order` samples before it foretell. Sums of type T don't overflow in a sound stream.
+// x[i] += the prediction from the `order` samples before it. Sums of type T don't overflow in a valid stream.
 template <class T, int kOrder>
 void predict(int32_t *x, int64_t n, const int32_t *coefficients, int shift, int order) {
   typedef std::make_unsigned_t<T> U;  // damaged streams may overflow
   const int taps = kOrder ? kOrder : order;
   int32_t c[kMostOrder];
   std::copy_n(coefficients, taps, c);
-  int32_t last = x[taps - 1];  // kept out of memory, for which the next sum would wait
+  int32_t last = x[taps - 1];  // in a register, so that the next sum need not wait for memory
   for (int64_t i = taps; i < n; i++) {
     U sum = 0;
     for (int j = taps - 1; j > 0; j--) sum += (U)((U)(T)c[j] * (U)(T)x[i - 1 - j]);
@@ -139,7 +139,7 @@ int log2_up(int n) { return n > 1 ? 32 - __builtin_clz(n - 1) : 0; }
 void read_channel(Bits &bits, int32_t *x, int64_t n, int width) {
   if (bits.get(1)) damaged("has a channel of an unknown kind");
   const int type = (int)bits.get(6);
-  int unused = 0;  // lower bits that are 0 in all samples
+  int unused = 0;  // low bits that are 0 in all samples
   if (bits.get(1)) unused = (int)std::min<uint32_t>(bits.zeros(), 64) + 1;
   width -= unused;
   if (width < 1) damaged("has samples of no bits");
@@ -153,7 +153,7 @@ void read_channel(Bits &bits, int32_t *x, int64_t n, int width) {
     const int order = is_fixed ? type - 8 : type - 31;
     if (order > n) damaged("is shorter than what foretells it");
     for (int i = 0; i < order; i++) x[i] = bits.get_signed(width);
-    // The differences of orders 1 to 4 are zero.
+    // Predictors that make the differences of orders 1 to 4 zero.
     static constexpr int32_t fixed[5][4] = {{}, {1}, {2, -1}, {3, -3, 1}, {4, -6, 4, -1}};
     int32_t c[kMostOrder];
     int shift = 0, precision = 0;
@@ -177,7 +177,7 @@ void read_channel(Bits &bits, int32_t *x, int64_t n, int width) {
     for (int64_t i = 0; i < n; i++) x[i] = (int32_t)((uint32_t)x[i] << unused);
 }
 
-// Remainders of bytes at eight distances from the end, by x^16 + x^15 + x^2 + 1.
+// Remainders of bytes at eight distances from the end, modulo x^16 + x^15 + x^2 + 1.
 struct Crc16 {
   uint16_t of[8][256];
   constexpr Crc16() : of() {
@@ -202,7 +202,7 @@ uint32_t crc16(const uint8_t *p, int64_t n) {
   return crc;
 }
 
-uint8_t crc8(const uint8_t *p, int n) {  // by x^8 + x^2 + x + 1
+uint8_t crc8(const uint8_t *p, int n) {  // modulo x^8 + x^2 + x + 1
   uint32_t crc = 0;
   for (int i = 0; i < n; i++) {
     crc ^= p[i];
@@ -220,7 +220,7 @@ bool read_flac_header(FlacFrame &frame, const uint8_t *p, int64_t size, const Fl
   if (!length_code || rate_code == 15 || assignment > MID_SIDE || p[3] & 1) return false;
   if (bits_code && bits_of[bits_code] != stream.bits) return false;
   if ((assignment >= LEFT_SIDE ? 2 : assignment + 1) != stream.channels) return false;
-  // The number is written as UTF-8 writes a character, of up to 36 bits.
+  // The number is coded like a UTF-8 character, with up to 36 bits.
   const int more = p[4] < 0x80 ? 0 : __builtin_clz(~((uint32_t)p[4] << 24)) - 1;
   if (more > 6 || (more == 0 && p[4] >= 0x80)) return false;
   const int extra = (length_code == 6 ? 1 : length_code == 7 ? 2 : 0) + (rate_code == 12 ? 1 : rate_code > 12 ? 2 : 0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete Fourier transforms of any length by a block of threads, LANES of them side by side: element i of transform w
-// lies at z[i * pitch + w], in shared memory if it fits. They are computed in place, by radices (decimation in
-// frequency), so that frequency k then lies at place(k). Lengths with large prime factors are convolutions of a length
-// that is a power of two (Bluestein).
+// Discrete Fourier transforms of any length by a block of threads, LANES at a time: element i of transform w is at
+// z[i * pitch + w], in shared memory if it fits. They run in place, by radices (decimation in frequency), so that
+// frequency k is then at place(k). Lengths with large prime factors are convolutions of power-of-two length
+// (Bluestein).
 #pragma once
 #include "audio/gpu_butterflies.h"
 
-// Splits transforms of `length` into R each, or, with BACK, joins them again: the transposed step.
-// turns[i] is exp(-2 pi i i / (2 n)).
+// Splits transforms of `length` into R each, or, with BACK, joins them again: the transposed step. turns[i] is
+// exp(-2 pi i i / (2 n)).
 template <int R, bool BACK, int LANES>
 DEVICE void split(float2 *z, int pitch, int n, int length, const float2 *turns) {
   const int m = length / R, between = 2 * (n / length);
@@ -30,9 +30,9 @@ DEVICE void split(float2 *z, int pitch, int n, int length, const float2 *turns) 
   __syncthreads();
 }
 
-// The steps of a length.
+// The steps for a length.
 struct Steps {
-  int n, m, count;     // m: length of the convolution; 0: there is none
+  int n, m, count;     // m: length of the convolution; 0 if there is none
   int8_t radices[32];  // of the transform, or of the convolution
 
   DEVICE void of(int length) {
@@ -84,8 +84,8 @@ struct Steps {
   }
 };
 
-// Powers of the frequencies 0 ... n / 2 of real signals: pairs of samples are taken as complex numbers where n is even.
-// `memory` has room for what penstock/gpu/schemes/spectra.py says, in shared memory or elsewhere.
+// Powers of the frequencies 0 ... n / 2 of real signals: sample pairs are taken as complex numbers if n is even.
+// `memory` has the size given by penstock/gpu/schemes/spectra.py, in shared memory or elsewhere.
 template <int LANES, bool IS_SHARED>
 struct AnyFft {
   static constexpr int kLanes = LANES;
@@ -96,7 +96,7 @@ struct AnyFft {
   float2 *const z, *turns, *longer, *filter, *turns_of_longer;
 
   DEVICE explicit AnyFft(float2 *memory) : z(memory) {}
-  // By all threads: for signals of so many samples.
+  // Called by all threads: prepares for signals of this many samples.
   DEVICE void begin(int samples) {
     if (samples == n) return;
     n = samples, is_even = n % 2 == 0;
@@ -117,7 +117,7 @@ struct AnyFft {
   }
   DEVICE float2 chirp(int j) const { return turns[(int64_t)j * j % (2 * steps.n)]; }
 
-  // As those of FixedFft.
+  // As FixedFft::powers.
   template <int POWER, class Fetch, class Emit>
   DEVICE void powers(int here, bool by_number, const Fetch &fetch, bool by_frequency, const Emit &emit) const {
     const int pairs = (n + 1) / 2;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What discrete Fourier transforms of any kind are made of: complex numbers and transforms of few elements, the
-// radices.
+// Building blocks of discrete Fourier transforms: complex numbers, and transforms of few elements, the radices.
 #pragma once
 #include "core/gpu.h"
 
@@ -23,7 +22,7 @@ DEVICE float2 turn(int k, int n) {
   return q == 2 ? make_float2(-c, s) : make_float2(s, c);
 }
 
-// cos(2 pi k / n) and sin(2 pi k / n), known when this is compiled.
+// cos(2 pi k / n) and sin(2 pi k / n) at compile time.
 DEVICE constexpr double cosine(int k, int n) {
   const double angle = 6.283185307179586477 * k / n;
   double sum = 1, term = 1;
@@ -80,12 +79,12 @@ struct Butterfly<4> {
     x[0] = a + c, x[1] = b + turned, x[2] = a - c, x[3] = b - turned;
   }
 };
-// 4 transforms of R / 4 elements each, turned, and R / 4 of 4.
+// 4 transforms of R / 4 elements, twiddle factors, then R / 4 transforms of 4.
 template <int R>
 struct ButterflyByFours {
   DEVICE static void run(float2 (&x)[R]) {
     constexpr int B = R / 4;
-    // Of sixteenths of a turn.
+    // Of multiples of a sixteenth of a turn.
     const float c[] = {
         1.0f, 0.923879532511286756f, 0.707106781186547524f, 0.382683432365089772f, 0.0f, 0, -0.707106781186547524f, 0,
         0,    -0.923879532511286756f};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power spectra of real signals of a length that is known when this is compiled, LANES of them at a time by a block of
-// threads, in shared memory. Pairs of samples are taken as complex numbers, of which there are `kComplex`; these are
-// transformed by radices (decimation in frequency). The first step takes them from where the signals are, the last one
-// makes powers of them in registers.
+// Power spectra of real signals of a compile-time length, LANES of them at a time by a block of threads, in shared
+// memory. Sample pairs are taken as `kComplex` complex numbers, which are transformed by radices (decimation in
+// frequency). The first step reads the signals, the last one computes powers in registers.
 //
-// Complex number r of signal w lies at z[row(r) * kPitch + w]. Steps that go along the numbers and steps that go along
-// the signals both meet different banks.
+// Complex number r of signal w is at z[row(r) * kPitch + w]. Neither steps along the numbers nor steps along the
+// signals have bank conflicts.
 #pragma once
 #include "audio/gpu_butterflies.h"
 
@@ -35,7 +34,7 @@ struct FixedFft {
     for (int i = threadIdx.x; i <= kComplex / 2; i += blockDim.x) halves[i] = turn(i, kLength);
   }
   DEVICE void begin(int) {}
-  // The factors behind a step of radix RADIX: of element k of transform j, k > 0.
+  // The twiddle factors after a step of radix RADIX: of element k > 0 of transform j.
   template <int RADIX>
   DEVICE static void make_turns(float2 *to, int length) {
     const int m = length / RADIX;
@@ -43,10 +42,10 @@ struct FixedFft {
   }
   DEVICE static int row(int r) { return r + r / kLast; }
 
-  // Powers of the frequencies 0 ... kLength / 2 of the signals w < here: that of k lies at [k * kPowersPitch + w] then,
-  // magnitudes if POWER is 1. fetch.all(x, w, j, m) gives x[k] = complex number j + k * m of signal w; false: it can't,
-  // and fetch.one(w, i) gives number i. Neighbouring threads ask for neighbouring numbers, or signals.
-  // There are kThreads threads at least.
+  // Computes powers of the frequencies 0 ... kLength / 2 of the signals w < here; that of k is then at [k *
+  // kPowersPitch + w], magnitudes if POWER is 1. fetch.all(x, w, j, m) sets x[k] to complex number j + k * m of signal
+  // w; if it returns false, fetch.one(w, i) returns number i. Neighbouring threads fetch neighbouring numbers, or
+  // signals. Needs at least kThreads threads.
   template <int POWER, class Fetch>
   DEVICE const float *run(int here, bool by_number, const Fetch &fetch) const {
     __syncthreads();
@@ -56,7 +55,7 @@ struct FixedFft {
     last<POWER>(here);
     return (const float *)z;
   }
-  // The same, which then calls emit(k, w, power). Neighbouring threads do so for neighbouring frequencies, or signals.
+  // Like run, then calls emit(k, w, power). Neighbouring threads do so for neighbouring frequencies, or signals.
   template <int POWER, class Fetch, class Emit>
   DEVICE void powers(int here, bool by_number, const Fetch &fetch, bool by_frequency, const Emit &emit) const {
     constexpr int kBins = kComplex + 1;
@@ -113,7 +112,7 @@ struct FixedFft {
     }
     __syncthreads();
   }
-  // Which part of the last step has the frequencies p, p + kParts, p + 2 kParts ...
+  // The part of the last step that has the frequencies p, p + kParts, p + 2 kParts ...
   DEVICE static int part_of(int p) {
     int at = 0, rest = kComplex, step = 0;
     (void)((step++ < kRadices - 1 ? (rest /= R, at += p % R * (rest / kLast), p /= R) : 0), ...);
@@ -125,9 +124,9 @@ struct FixedFft {
     for (int k = 0; k < kLast; k++) x[k] = from[k * kPitch];
     Butterfly<kLast>::run(x);
   }
-  // Frequencies k and kComplex - k of the complex numbers make those of the real ones: parts p and kParts - p are done
-  // by one thread, and so are 0 and kParts / 2, which pair up in themselves. Powers take the place of the numbers when
-  // all have been read.
+  // Frequencies k and kComplex - k of the complex numbers make those of the real ones: one thread does parts p and
+  // kParts - p, and also 0 and kParts / 2, which pair up within themselves. Powers replace the numbers when all have
+  // been read.
   template <int POWER>
   DEVICE void last(int here) const {
     constexpr int kHalf = kParts / 2;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over a signal by one block of threads, in an order that does not change from run to run.
+// Sums over a signal by one block of threads, in a reproducible order.
 #pragma once
 #include "core/gpu.h"
 
-// The sum of value(i) for i < n, for all threads of the block, of which there are a power of two.
+// The sum of value(i) for i < n, returned to all threads of the block; their number is a power of two.
 template <int THREADS, class F>
 DEVICE double block_sum(int64_t n, const F &value) {
   __shared__ double sums[THREADS];

@@ -4,14 +4,14 @@
 #include "audio/gpu_fft.h"
 #include "audio/spectrogram.h"
 
-// LENGTH: of the windows, if it is known when this is compiled, else 0.
+// LENGTH: the window length if known at compile time, else 0.
 template <int LENGTH>
 struct Windows {
   const float *x, *window;
   int64_t n, first;
   int32_t step, length;
   bool reflect, by_pairs;
-  int64_t t = 0;  // the window that is number 0 of those that are taken at a time
+  int64_t t = 0;  // the first of the windows taken at a time
 
   DEVICE Windows(const SpectrogramArgs &a, const Tensor &in)
       : x(in.as<float>()),
@@ -23,7 +23,8 @@ struct Windows {
         reflect(a.reflect),
         by_pairs(LENGTH && LENGTH % 2 == 0 && ((unsigned long long)a.window & 7) == 0) {}
 
-  // to[k] = samples 2 i and 2 i + 1, i = j + k * m, of window w, which all are in the signal at even addresses.
+  // to[k] = windowed samples 2 i and 2 i + 1, i = j + k * m, of window w. False unless all are in the signal and
+  // aligned.
   template <int N>
   DEVICE bool all(float2 (&to)[N], int w, int j, int m) const {
     const int64_t begin = first + (t + w) * step;
@@ -33,7 +34,7 @@ struct Windows {
 #pragma unroll
     for (int k = 0; k < N; k++) {
       if (2 * k * m >= LENGTH) continue;
-      const int at = 2 * (j + k * m) < LENGTH ? 2 * k * m : 0;  // something at least that can be read
+      const int at = 2 * (j + k * m) < LENGTH ? 2 * k * m : 0;  // any readable address
       values[k] = load((const float2 *)(from + at)), factors[k] = load((const float2 *)(by + at));
     }
 #pragma unroll
@@ -48,7 +49,7 @@ struct Windows {
     const int64_t at = first + (t + w) * step + 2 * i;
     return make_float2(sample(at, 2 * i), sample(at + 1, 2 * i + 1));
   }
-  // Has those that are `by` windows behind these come closer.
+  // Prefetches the windows that are `by` windows ahead.
   DEVICE void prefetch(int windows, int by) const {
 #ifdef __CUDA_ARCH__
     const int64_t begin = first + (t + by) * step + (int64_t)threadIdx.x * 32;
@@ -58,7 +59,7 @@ struct Windows {
   }
 
  private:
-  // Sample i of a window, which lies at `at` of the signal or beyond its ends.
+  // Sample i of a window, at `at` of the signal or beyond its ends.
   DEVICE float sample(int64_t at, int i) const {
     if (i >= length) return 0.0f;
     const bool is_inside = at >= 0 && at < n;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several signals side by side: a vector register holds the same place of each of them, so that any formula of one
-// signal is computed for all of them at once.
+// Several signals in parallel: a vector register holds the same element of each, so that any formula for one signal is
+// computed for all at once.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-// What takes or returns vectors is inlined, so that how they are passed does not matter.
+// Functions that take or return vectors are inlined, so their calling convention does not matter.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 constexpr int kLanes = 8;
@@ -26,7 +26,7 @@ ALWAYS_INLINE void store(float *p, const V &v) {
   std::memcpy(p, &v, sizeof v);
 }
 
-// Rows become columns.
+// Transposes.
 ALWAYS_INLINE void transpose(Four (&r)[4]) {
   const Four a = __builtin_shuffle(r[0], r[1], FourInts{0, 4, 1, 5});
   const Four b = __builtin_shuffle(r[0], r[1], FourInts{2, 6, 3, 7});
@@ -38,7 +38,7 @@ ALWAYS_INLINE void transpose(Four (&r)[4]) {
   r[3] = __builtin_shuffle(b, d, FourInts{2, 3, 6, 7});
 }
 
-// to[i] holds element i of `signals` signals, which begin at `from`, each `pitch` behind the last; lanes beyond are 0.
+// to[i] holds element i of `signals` signals, which begin at `from`, `pitch` apart; lanes beyond are 0.
 ALWAYS_INLINE void gather_lanes(Lanes *to, const float *from, int64_t pitch, int64_t n, int64_t signals) {
   int64_t i = 0;
   float *flat = (float *)to;
@@ -55,7 +55,7 @@ ALWAYS_INLINE void gather_lanes(Lanes *to, const float *from, int64_t pitch, int
     for (int lane = 0; lane < kLanes; lane++) flat[i * kLanes + lane] = lane < signals ? from[lane * pitch + i] : 0;
 }
 
-// The reverse of it; lanes beyond `signals` are not written.
+// The reverse; lanes beyond `signals` are not written.
 ALWAYS_INLINE void scatter_lanes(float *to, int64_t pitch, const Lanes *from, int64_t n, int64_t signals) {
   int64_t i = 0;
   const float *flat = (const float *)from;
@@ -72,7 +72,7 @@ ALWAYS_INLINE void scatter_lanes(float *to, int64_t pitch, const Lanes *from, in
     for (int lane = 0; lane < kLanes && lane < signals; lane++) to[lane * pitch + i] = flat[i * kLanes + lane];
 }
 
-// The same for signals that lie side by side already: element i of all of them at from + i * pitch.
+// For signals already interleaved: element i of all of them is at from + i * pitch.
 ALWAYS_INLINE void read_lanes(Lanes *to, const float *from, int64_t pitch, int64_t n, int64_t signals) {
   if (signals >= kLanes) {
     for (int64_t i = 0; i < n; i++) to[i] = load<Lanes>(from + i * pitch);

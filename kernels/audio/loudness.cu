@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A thread filters a step of 100 ms, beginning two steps before it: by then nothing is left of what the filter's state
-// was there (the poles of the high-pass fall by e^-23 in 100 ms). Scratch memory: a gain for each sample, then `most`
-// energies for each.
+// A thread filters a step of 100 ms, beginning two steps earlier with a zero state: its effect has vanished by then
+// (the poles of the high-pass fall by e^-23 in 100 ms). Scratch memory: a gain per sample, then `most` energies per
+// sample.
 #include "audio/loudness.h"
 #include "core/gpu.h"
 

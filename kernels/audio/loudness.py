@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loudness: threads filter steps of 100 ms; a thread per signal finds the gain; then it is applied."""
+"""Loudness: threads filter steps of 100 ms; a thread per signal computes the gain; then it is applied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def plan(task: Task) -> list[Phase]:
     scratch = 8 * n * (1 + most)
     threads = (_FILTERING, 1, 1)
     return [
-        # A thread has a step of 1600 samples at 16 kHz.
+        # A thread filters a step of 1600 samples at 16 kHz.
         Phase(f"loudness_steps(l, {most});", grid_of(volumes // (1600 * _FILTERING) + 1, n), threads, scratch=scratch),
         Phase(f"loudness_gains(l, {most});", (min(-(-n // _FILTERING), 1024), 1, 1), threads, scratch=scratch),
         Phase("loudness_scale(l);", grid_of(several_each(-(-volumes // _SCALED_AT_ONCE)), n), scratch=scratch),

@@ -14,7 +14,7 @@ struct Name {
 };
 constexpr Name kNames[] = {{"A_OPUS", "opus"},        {"A_VORBIS", "vorbis"}, {"A_AAC", "aac"},   {"A_FLAC", "flac"},
                            {"A_MPEG/L3", "mp3float"}, {"A_AC3", "ac3"},       {"A_EAC3", "eac3"}, {"A_ALAC", "alac"}};
-constexpr int64_t kSkipAt = 10;  // of an Opus header (RFC 7845, 5.1): how much is skipped at the beginning, 2 bytes
+constexpr int64_t kSkipAt = 10;  // offset in an Opus header of the pre-skip (RFC 7845, 5.1), 2 bytes
 
 }  // namespace
 
@@ -33,7 +33,7 @@ SoundTrack read_matroska_sound(Bytes bytes) {
          found->codec_id.c_str());
   track.extradata = std::move(found->index.extradata), track.prefix = std::move(found->index.prefix);
   track.packets = std::move(found->index.packets);
-  // Told by the delay, too; some decoders skip it themselves.
+  // The delay includes it; some decoders skip it themselves.
   if (found->codec_id == "A_OPUS" && track.extradata.size() >= kSkipAt + 2)
     track.extradata[kSkipAt] = track.extradata[kSkipAt + 1] = 0;
   track.channels = (int32_t)std::min<uint64_t>(found->channels, kMostChannels);

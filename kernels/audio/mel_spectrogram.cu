@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: block
 // Weighted sums of a spectrogram's frequencies: spectrogram.cu and weighted_sums.cu in one launch. A block of threads
-// takes Fft::kLanes windows at a time, whose powers, and then sums, lie in shared memory.
+// takes Fft::kLanes windows at a time, whose powers and then sums lie in shared memory.
 #include "audio/gpu_windows.h"
 #include "audio/weighted_sums.h"
 #include "core/gpu_chain.h"
@@ -9,12 +9,12 @@
 template <class Fft, int LENGTH, int POWER, class Chain>
 DEVICE void mel_spectrogram_tiles(const Launch &l) {
   constexpr int kLanes = Fft::kLanes, kBins = Fft::kLength / 2 + 1, kPitch = Fft::kPowersPitch;
-  constexpr int kSide = 4;  // windows that a thread sums up
+  constexpr int kSide = 4;  // windows summed by a thread
   static_assert(kLanes % kSide == 0, "");
   typedef typename Chain::Kind::T Out;
   DYNAMIC_SHARED(float2, memory);
   Fft fft(memory);
-  float *const sums = (float *)memory + kBins * kPitch;  // behind the powers
+  float *const sums = (float *)memory + kBins * kPitch;  // after the powers
   FOR_SAMPLES(sample, l) {
     const SpectrogramArgs a = ((const SpectrogramArgs *)l.args[1])[sample];
     const WeightedSumsArgs filters = ((const WeightedSumsArgs *)l.args[0])[sample];

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighted sums of spectra that stay in shared memory, if these are of frequencies and fit in there."""
+"""Weighted sums of spectra in shared memory, if the sums are over frequencies and the spectra fit."""
 
 from __future__ import annotations
 
 from penstock.gpu.launch import Phase, Task
 from penstock.gpu.schemes.spectra import fixed
 
-_STEP = 4  # windows that a thread sums up, of kernels/audio/mel_spectrogram.cu
+_STEP = 4  # windows that a thread sums, of kernels/audio/mel_spectrogram.cu
 
 
 def plan(task: Task) -> list[Phase]:
-    """No phases: the sums are done behind the spectrogram, in a launch of their own."""
+    """No phases if the sums run after the spectrogram, in a separate launch."""
     sums, spectra, out = task.call.args, task.before and task.before.args, task.outs[0]
     assert sums is not None and spectra is not None
     time_first = int(spectra["time_first"][0])

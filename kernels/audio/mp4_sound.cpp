@@ -31,8 +31,8 @@ const char *codec_of_sound(uint32_t object_type) {
   }
 }
 
-// OpusSpecificBox (Encapsulation of Opus in ISO BMFF, 4.3.2) as the header that Ogg has (RFC 7845, 5.1). It says that
-// nothing is to be skipped at the beginning, as some decoders would; the edit list says it, too.
+// Converts OpusSpecificBox (Encapsulation of Opus in ISO BMFF, 4.3.2) to an Ogg header (RFC 7845, 5.1), with a pre-skip
+// of 0: some decoders would skip, and the edit list tells it already.
 std::vector<uint8_t> opus_head(Bytes b) {
   std::vector<uint8_t> head = {'O', 'p', 'u', 's', 'H', 'e', 'a', 'd', 1, (uint8_t)b.u8(1)};
   const auto little = [&](uint32_t x, int bytes) {
@@ -53,7 +53,7 @@ void read_boxes(Bytes b, SoundTrack *track) {
       if (!*track->codec) track->codec = codec_of_sound(object);
       track->extradata = std::move(index.extradata);
     } else if (type == tag("alac") && c.size > 4) {
-      track->codec = "alac";  // which takes the box with its head
+      track->codec = "alac";  // which expects the box with its header
       track->extradata.assign(b.data + at - 8, c.data + c.size);
     } else if (type == tag("dOps")) {
       track->codec = "opus", track->extradata = opus_head(c);
@@ -83,8 +83,8 @@ void read_entry(Bytes b, SoundTrack *track) {
   if (!found) fail("MP4: its sound has no description");
 }
 
-// What an edit list (8.6.6) says of when sound is heard: nothing of that before the edit, and silence first if it
-// begins with an empty edit.
+// Reads from an edit list (8.6.6) when sound is heard: nothing before the edit, and silence first if it begins with an
+// empty edit.
 void read_edits(const Track &from, int64_t movie_timescale, SoundTrack *track) {
   const auto units = [&](int64_t duration) -> int64_t {
     const double scale = (double)track->timescale / (double)movie_timescale;
@@ -101,7 +101,7 @@ void read_edits(const Track &from, int64_t movie_timescale, SoundTrack *track) {
     is_cut = true;
     track->begin = std::min(e.media_time, track->duration);
     track->length = track->duration - track->begin;
-    // The end is known as exactly as the movie's clock is; what the packets last is exact.
+    // The edit's end has the precision of the movie's clock; the duration of the packets is exact.
     const int64_t heard = units(e.duration), tick = track->timescale / movie_timescale + 1;
     if (e.duration > 0 && heard + tick < track->length) track->length = heard;
   }

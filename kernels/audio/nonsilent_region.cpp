@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean square of the window that ends at i is a running sum, in float for signals of float. Its rounding errors
-// decide where faint sounds end, so the order of its additions is fixed: an interval begins with the sum of a window
-// from its first element on. Intervals do not depend on each other; four of them are added up at a time.
+// The mean square of the window that ends at i is a running sum, in float for float signals. Its rounding errors decide
+// where faint sounds end, so the order of additions is fixed: an interval begins with the sum of a window from its
+// first element on. Intervals are independent; four are summed at a time.
 #include "audio/nonsilent_region.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 constexpr int kTogether = 4;
 
-// squares[i] = in[i]^2, before them `margin` zeros
+// out[i] = in[i]^2
 template <class Sum, class T>
 CLONES static void square(Sum *__restrict out, const T *__restrict in, int64_t n) {
   for (int64_t i = 0; i < n; i++) out[i] = (Sum)in[i] * (Sum)in[i];
@@ -21,7 +21,7 @@ CLONES static void differences(Sum *__restrict out, const Sum *squares, int64_t 
   for (int64_t i = 0; i < n; i++) out[i] = squares[i] - squares[i - length];
 }
 
-// Turns the steps of running sums into the mean squares.
+// Accumulates the steps to running sums.
 template <class Sum>
 static void add_up(Sum *steps, const Sum *squares, int64_t n, int64_t length, int64_t interval) {
   for (int64_t first = 0; first < n; first += kTogether * interval) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// Running sums are added up in the CPU's order, as their rounding errors decide where faint sounds end: an interval by
-// a thread. So that these threads do nothing else, one warp of a block adds up what the others have read. The mean
-// squares then lie in the scratch memory, MOST floats per sample behind the keys of the largest.
+// Running sums are added in the CPU's order, as their rounding errors decide where faint sounds end: one thread per
+// interval. To keep these threads busy with adding, one warp of a block adds what the others have read. The mean
+// squares are then in scratch memory, MOST floats per sample, after the keys of the largest.
 #include "audio/gpu_largest.h"
 #include "audio/nonsilent_region.h"
 
@@ -20,12 +20,12 @@ DEVICE float *mean_squares_of(const Launch &l, int sample, int64_t most) {
 }
 DEVICE int64_t window_of(const NonsilentRegionArgs &a, int64_t n) { return a.window_length < n ? a.window_length : n; }
 
-// A block takes 32 intervals at a time, kSteps elements of each: while warp 0 adds up those of one stage, the others
-// write the mean squares of the stage before and read what the next one adds.
+// A block takes 32 intervals at a time, kSteps elements of each: while warp 0 adds one stage, the others write the mean
+// squares of the stage before and read the next one.
 template <class In, int WARPS>
 DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
   typedef typename NonsilentSum<In>::type Sum;
-  constexpr int kSteps = 32, kStages = 2, kRows = 2;  // kRows: that a warp reads at once
+  constexpr int kSteps = 32, kStages = 2, kRows = 2;  // kRows: rows that a warp reads at once
   __shared__ Sum added[kStages][32][kSteps + 1];
   __shared__ float means_of_stage[kStages][32][kSteps + 1];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -41,11 +41,11 @@ DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
       return value * value;
     };
     const int64_t intervals = n ? (n + interval - 1) / interval : 0;
-    // The window that ends with the first element of an interval is added up first, then one element for another.
+    // First the window that ends with an interval's first element is summed, then the running sum advances.
     const int64_t stages = (length - 1 + interval + kSteps - 1) / kSteps;
     for (int64_t first = (int64_t)blockIdx.x * 32; first < intervals; first += (int64_t)gridDim.x * 32) {
       const int rows = intervals - first < 32 ? (int)(intervals - first) : 32;
-      // Which element of the signal a column of a stage is, and which of its interval.
+      // The element of the signal in a column of a stage, and its index in the interval.
       const auto element = [&](int row, int64_t stage, int64_t &in_interval) {
         in_interval = stage * kSteps + lane - (length - 1);
         return (first + row) * interval + in_interval;
@@ -56,7 +56,7 @@ DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
         if (warp == 0) {
           if (stage >= 0 && stage < stages && lane < rows) {
             const int slot = (int)(stage % kStages);
-            const int64_t before = stage * kSteps - (length - 1);  // the place of column 0 in the interval
+            const int64_t before = stage * kSteps - (length - 1);  // index of column 0 in the interval
             const int64_t end = n - (first + lane) * interval < interval ? n - (first + lane) * interval : interval;
 #pragma unroll 8
             for (int k = 0; k < kSteps; k++) {
@@ -96,7 +96,7 @@ DEVICE void nonsilent_mean_squares(const Launch &l, int64_t most) {
   }
 }
 
-// A block of threads per sample looks from both ends.
+// A block of threads per sample searches from both ends.
 template <int THREADS>
 DEVICE void nonsilent_ends(const Launch &l, int64_t most) {
   __shared__ int64_t found[2];

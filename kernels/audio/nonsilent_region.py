@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where signals are loud: a thread adds up an interval of a signal, what others have read; then a block of threads per
-sample looks."""
+"""Non-silent regions: a thread adds an interval of a signal that others have read; then a block of threads per sample
+searches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from penstock.gpu.launch import Phase, Task, grid_of
 from penstock.gpu.schemes.bounds import bound_of
 from penstock.gpu.source import c_type
 
-_ADDING, _LOOKING = 32, 256  # intervals of a block that adds; threads of one that looks
-_WARPS = 16  # of a block that adds
+_ADDING, _LOOKING = 32, 256  # intervals per adding block; threads of a searching block
+_WARPS = 16  # of an adding block
 
 
 def plan(task: Task) -> list[Phase]:

@@ -4,14 +4,14 @@
 #include "audio/gpu_fft.h"
 #include "audio/power_spectrum.h"
 
-// Signals side by side along an axis, each padded with zeros or cut.
+// Signals along an axis, each zero-padded or cut.
 struct Signals {
   const float *x;
-  int64_t extent, inner;  // elements of a signal, and from one of them to the next
+  int64_t extent, inner;  // elements of a signal, and the distance between them
   int length;
-  int64_t first = 0;  // the signal that is number 0 of those that are taken at a time
+  int64_t first = 0;  // the first of the signals taken at a time
 
-  // Element 0 of a signal that has so many elements.
+  // The offset of a signal that has `elements` elements.
   DEVICE int64_t begin_of(int w, int64_t elements) const {
     const int64_t signal = first + w, o = signal / inner;
     return o * elements * inner + signal - o * inner;

@@ -13,5 +13,5 @@ def plan(task: Task) -> list[Phase]:
     assert args is not None
     axis = int(args["axis"][0])
     signals = out.shape[:, :axis].prod(axis=1) * out.shape[:, axis + 1 :].prod(axis=1)
-    # Signals that are frames of others are of few lengths; whole recordings are of any.
+    # Frames have few different lengths; whole recordings have many.
     return transforms("power_spectrum_signals", args, signals, few_lengths=bool(plain(signals).min() > 1))

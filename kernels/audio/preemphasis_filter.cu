@@ -4,9 +4,9 @@
 #include "audio/preemphasis_filter.h"
 #include "core/gpu_runs.h"
 
-constexpr int kPreemphasisRun = 4, kPreemphasisAtOnce = 2;  // elements side by side, and runs of a thread
+constexpr int kPreemphasisRun = 4, kPreemphasisAtOnce = 2;  // consecutive elements, and runs per thread
 
-// What is computed with, as on the CPU.
+// The type of the computation, as on the CPU.
 template <class Out, class In>
 struct PreemphasisReal {
   typedef double type;

@@ -11,7 +11,7 @@ struct PreemphasisFilterArgs {
   int32_t border;
 };
 
-// What stands before the first element: the number of the element it is equal to, -1 for zero.
+// The index of the element used before the first one; -1 for zero.
 SHARED int64_t element_before_first(int border, int64_t n) {
   if (border == PREEMPHASIS_CLAMP) return 0;
   return border == PREEMPHASIS_REFLECT && n > 1 ? 1 : -1;

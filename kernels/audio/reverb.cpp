@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signal is cut into segments that overlap by the length of the response. Of their transforms kLanes are computed
-// side by side, and each holds two segments, as its real and its imaginary part: the response is real, so they stay
-// apart.
+// The signal is cut into segments that overlap by the length of the response. kLanes transforms are computed in
+// parallel, each of two segments, as its real and imaginary parts: the response is real, so they stay separate.
 #include "audio/reverb.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int64_t kSegments = 2 * kLanes;
 
-// z becomes segments of n elements: segment s begins at place first + s * step of the signal.
+// Fills z with segments of n elements: segment s begins at first + s * step in the signal.
 void take_segments(Complex *z, int64_t n, const float *x, int64_t length, int64_t channels, int64_t first,
                    int64_t step) {
   for (int64_t s = 0; s < kSegments; s++) {
@@ -28,7 +27,7 @@ void take_segments(Complex *z, int64_t n, const float *x, int64_t length, int64_
   }
 }
 
-// to = the conjugate of z times the response, whose transform is `filter`, in the natural order of frequencies.
+// to = conj(z * response), where `filter` is the response's transform, in natural order of frequencies.
 CLONES void apply(Complex *to, const Complex *z, const float *filter, const Fft &fft, int64_t n) {
   for (int64_t k = 0; k < n; k++) {
     const int64_t p = fft.place(k);
@@ -38,7 +37,7 @@ CLONES void apply(Complex *to, const Complex *z, const float *filter, const Fft 
   }
 }
 
-// Element `begin + i` of the segments, for i < step: the output from `first` on.
+// Writes the last `step` elements of each segment to the output, from `first` on.
 void put_segments(float *y, int64_t length, int64_t channels, const Complex *z, const Fft &fft, int64_t n,
                   int64_t first, int64_t step) {
   for (int64_t s = 0; s < kSegments; s++) {
@@ -64,7 +63,7 @@ static void run(const Tensor *out, const Tensor *in, const ReverbArgs &a, Scratc
   }
   int64_t size = 64;
   while (size < 2 * taps) size *= 2;
-  const int64_t step = size - taps + 1;  // new elements of a segment
+  const int64_t step = size - taps + 1;  // new elements per segment
   const std::shared_ptr<const Fft> fft = Fft::of_length(size);
   Complex *z = scratch.array<Complex>(size, 0), *product = scratch.array<Complex>(size, 1);
   float *filter = scratch.array<float>(2 * size, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
 // A block of threads computes TILE neighbouring elements of a channel, CHUNK elements of the response at a time, which
-// lie in shared memory with the part of the signal that they meet; a thread has kEach of them in registers. Scratch
+// lie in shared memory with the matching part of the signal; a thread keeps kEach elements in registers. Scratch
 // memory: for each sample the delay, then the gain.
 #include "audio/gpu_sums.h"
 #include "audio/reverb.h"
@@ -60,12 +60,12 @@ DEVICE void reverb_tiles(const Launch &l) {
         __syncthreads();
         for (int i = threadIdx.x; i < CHUNK; i += THREADS)
           weights[i] = k + i < length ? load(h + (k + i) * responses) : 0.0f;
-        // Element TILE + CHUNK - 1 of the window is met by nothing.
+        // Element TILE + CHUNK - 1 of the window is unused.
         const int64_t begin = first + delay - k - (CHUNK - 1);
         for (int i = threadIdx.x; i < TILE + CHUNK; i += THREADS)
           signals[i] = begin + i >= 0 && begin + i < n ? load(x + (begin + i) * channels) : 0.0f;
         __syncthreads();
-        // window[j] is element base + j; element j + kEach - 1 - q of it meets tap t + q in output j.
+        // window[j] is element base + j; element j + kEach - 1 - q of it is multiplied by tap t + q for output j.
         int base = kEach * threadIdx.x + CHUNK - kEach;
         float window[2 * kEach];
         const float4 high = signal[base / 4 + 1];

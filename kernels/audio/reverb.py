@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impulse responses: where the direct sound is, then tiles of the output, then their loudness."""
+"""Reverb: finds the direct sound in responses, then computes tiles of the output, then their loudness."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
 
 #include "audio/lanes.h"
 
-constexpr int64_t kBlock = 256;  // places are summed up in float within blocks of so many outputs, as DALI does
-constexpr int kSide = 4;         // blocks at once: each sum waits for the one before it
+constexpr int64_t kBlock = 256;  // positions are accumulated in float within blocks of this many outputs, as in DALI
+constexpr int kSide = 4;         // blocks at once, as each sum waits for the one before it
 
 SincFilter::SincFilter(int lobes, double bandwidth) : lobes_(lobes), bandwidth_(bandwidth) {
   const bool is_plain = bandwidth >= 1;
@@ -30,18 +30,18 @@ SincFilter::SincFilter(int lobes, double bandwidth) : lobes_(lobes), bandwidth_(
     }
 }
 
-// Where the filter begins for each place, the phase of its weights, and how far the next phase is.
+// For each position: the filter's first element, the phase of its weights, and the distance to the next phase.
 CLONES static void split_places(int32_t *__restrict first, int32_t *__restrict phase, float *__restrict rest,
                                 const float *__restrict place, int64_t n, int32_t reach, int32_t phases) {
   for (int64_t i = 0; i < n; i++) {
-    const int32_t whole = (int32_t)place[i], next = whole + ((float)whole < place[i]);  // places are not negative
+    const int32_t whole = (int32_t)place[i], next = whole + ((float)whole < place[i]);  // positions are not negative
     const float f = ((float)next - place[i]) * (float)phases;
     const int32_t p = (int32_t)f < phases - 1 ? (int32_t)f : phases - 1;
     phase[i] = p, rest[i] = f - (float)p, first[i] = next - reach;
   }
 }
 
-// The sums of eight vectors, each in its lane.
+// The sums of eight vectors, one per lane.
 ALWAYS_INLINE static Lanes sums_of(const Lanes (&x)[kLanes]) {
   typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
   Lanes pairs[4], fours[2];
@@ -55,14 +55,14 @@ ALWAYS_INLINE static Lanes sums_of(const Lanes (&x)[kLanes]) {
          __builtin_shuffle(fours[0], fours[1], Ints{4, 5, 6, 7, 12, 13, 14, 15});
 }
 
-// Where outputs are in the input: their element i is at i * kSide, as places are summed up for kSide blocks at once.
+// Positions of outputs in the input: element i is at i * kSide, as kSide blocks are accumulated at once.
 struct Places {
   const int32_t *first, *phase;
   const float *rest;
 };
 
-// out[i] = sum of in[first[i] + k] * (weights[k] + rest[i] * steps[k]), weights being those of phase[i]; without
-// `kBetween`, no place is between two phases.
+// out[i] = sum of in[first[i] + k] * (weights[k] + rest[i] * steps[k]), with the weights of phase[i]; without
+// `kBetween`, no position is between two phases.
 template <int64_t kTaps, bool kBetween>
 CLONES static void convolve(float *out, int64_t out_step, int64_t n, const float *in, const Places &places,
                             const float *weights, int64_t any_taps) {
@@ -121,7 +121,7 @@ void SincFilter::run(float *out, int64_t out_step, int64_t first_out, int64_t n_
 
 SincFilter::Span SincFilter::needs(int64_t first, int64_t n, double in_rate, double out_rate) const {
   const double scale = in_rate / out_rate;
-  // Places are rounded to float within a block: they may be a little further than they should be.
+  // Positions are rounded to float within a block, so they may be slightly too large.
   const int64_t slack = 2 + (int64_t)(scale * kBlock * kBlock * 1e-6);
   const int64_t begin = (int64_t)std::floor(first * scale), end = (int64_t)std::ceil((first + n) * scale);
   return {begin - reach_ - slack, end + taps_ + slack};

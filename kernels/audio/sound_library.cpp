@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLAC, Ogg (Vorbis, Opus), MP3, AIFF and whatever else libsndfile reads.
+// FLAC, Ogg (Vorbis, Opus), MP3, AIFF and all other formats of libsndfile.
 #include <sndfile.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// No format takes less than a byte for so many frames; more of them are a damaged header.
+// No format needs less than a byte for this many frames; beyond it the header is damaged.
 constexpr int64_t kMostFramesPerByte = 8192;
 constexpr int64_t kBlock = 4096;  // frames at a time
 
@@ -27,7 +27,7 @@ class Library : public AudioReader {
 
   const SF_INFO &about() const { return about_; }
 
-  // Exact where the format says which sample a block begins with; else what comes before is decoded, too.
+  // Seeking is exact if blocks carry sample numbers; otherwise everything before is decoded.
   void skip(int64_t frames) {
     if (!frames) return;
     if ((about_.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && sf_seek(sound_, frames, SEEK_SET) == frames) return;
@@ -47,7 +47,7 @@ class Library : public AudioReader {
   void read(float *out, int64_t n) override { check(sf_readf_float(sound_, out, n), n); }
 
  private:
-  // Formats of real numbers, of which libsndfile's integers are not scaled, or wrap around.
+  // Whether the format has real numbers, for which libsndfile's integers are unscaled or wrap around.
   bool is_real() const {
     switch (about_.format & SF_FORMAT_SUBMASK) {
       case SF_FORMAT_PCM_S8:
@@ -85,7 +85,7 @@ class Library : public AudioReader {
   static sf_count_t seek(sf_count_t offset, int whence, void *self) {
     Library &l = *(Library *)self;
     const int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? l.at_ : l.file_.size;
-    // Offsets come from the file; sums must not overflow.
+    // Offsets come from the file, so sums must not overflow.
     if (offset < -from || offset > l.file_.size - from) return -1;
     return l.at_ = from + offset;
   }

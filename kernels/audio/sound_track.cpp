@@ -9,14 +9,14 @@ constexpr int64_t kAdtsHead = 7;      // bytes, without a checksum
 constexpr int64_t kAdtsBlock = 1024;  // samples
 constexpr int kAdtsRates[] = {96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350};
 
-// The length of the frame at `at` (ISO/IEC 13818-7, 6.2), 0 if there is none.
+// The length of the frame at `at` (ISO/IEC 13818-7, 6.2); 0 if there is none.
 int64_t adts_length(Bytes b, int64_t at) {
   if (!b.has(at, kAdtsHead) || b.u8(at) != 0xff || (b.u8(at + 1) & 0xf6) != 0xf0) return 0;
   const int64_t n = (int64_t)(b.u8(at + 3) & 3) << 11 | b.u8(at + 4) << 3 | b.u8(at + 5) >> 5;
   return n < kAdtsHead || (b.u8(at + 2) >> 2 & 15) >= std::size(kAdtsRates) ? 0 : n;
 }
 
-// Where the first frame begins: behind the tags that players write (ID3v2).
+// Where the first frame begins: after tags (ID3v2).
 int64_t adts_begin(Bytes b) {
   if (!b.starts(0, "ID3", 3) || !b.has(0, 10)) return 0;
   return 10 + (b.u8(6) << 21 | b.u8(7) << 14 | b.u8(8) << 7 | b.u8(9));

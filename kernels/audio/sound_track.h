@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed sound that libsndfile doesn't read, as containers hold it: packets that FFmpeg decodes.
+// Compressed sound that libsndfile doesn't support, from containers: packets for FFmpeg.
 #pragma once
 #include "audio/audio_file.h"
 #include "video/index.h"
 
 struct SoundTrack {
-  const char *codec = "";          // FFmpeg's name of the decoder
-  std::vector<uint8_t> extradata;  // the codec's configuration, as FFmpeg takes it
-  std::vector<uint8_t> prefix;     // bytes that the container took off the front of every packet
-  int32_t channels = 0;            // where the decoder gives them interleaved
-  std::vector<Packet> packets;     // their times are not used
-  // In units of 1 / timescale seconds: what the packets last (-1: it is not said), what is cut off before the first
-  // sample that is heard and behind the last, how long there is silence before it, and how long sound is heard.
+  const char *codec = "";          // FFmpeg's decoder name
+  std::vector<uint8_t> extradata;  // codec configuration in FFmpeg's format
+  std::vector<uint8_t> prefix;     // bytes that the container removed from the start of every packet
+  int32_t channels = 0;            // if the decoder's output is interleaved
+  std::vector<Packet> packets;     // their times are unused
+  // In units of 1 / timescale seconds: the packets' duration (-1: unknown), what is cut off before and after the
+  // audible samples, the silence before them, and the audible length.
   int64_t timescale = 1, duration = 0, begin = 0, padding = 0, silence = 0, length = 0;
 };
 

@@ -2,5 +2,5 @@
 #pragma once
 #include <cstdint>
 
-// Of float32, summed up in float64, in an order that depends on n only.
+// Of float32, summed in float64, in an order that depends only on n.
 double sum_of_squares(const float *x, int64_t n);

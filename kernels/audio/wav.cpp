@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WAV: RIFF and RF64 files of chunks, of which "fmt " and "data" matter here; sizes beyond 4 GB are in "ds64".
+// WAV: RIFF and RF64 files of chunks; only "fmt " and "data" are used here, with sizes beyond 4 GB in "ds64".
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -43,7 +43,7 @@ void read_format(AudioInfo &info, const uint8_t *p, int64_t size) {
   info.encoding = frame % channels ? (int)LIBRARY : encoding_of(format, frame / channels);
 }
 
-// Integers as the upper bits of 32.
+// Integers, as the upper bits of 32.
 template <int kEncoding>
 inline int32_t integer_at(const uint8_t *p) {
   if constexpr (kEncoding == PCM_U8) return (int32_t)((uint32_t)(p[0] ^ 0x80) << 24);
@@ -70,7 +70,7 @@ inline Out from_integer(int32_t x) {
   else
     return (Out)(x >> (32 - 8 * (int)sizeof(Out)));
 }
-// -1 to 1 is the range of integers.
+// -1 to 1 maps to the range of integers.
 template <class Out, class Real>
 inline Out from_real(Real x) {
   if constexpr (std::is_same_v<Out, float>)
@@ -111,7 +111,7 @@ class WavReader : public AudioReader {
     if (size > file_.size - at_) fail("the WAV file ends before its last sample");
     if (!file_.object) convert_samples(out, file_.data + at_, n);
     if (file_.object && block_.empty()) block_.resize(kBlock);
-    for (int64_t i = 0; file_.object && i < n; i += kBlock / bytes) {  // what was read is still in the cache then
+    for (int64_t i = 0; file_.object && i < n; i += kBlock / bytes) {  // in blocks that stay in the cache
       const int64_t m = std::min(kBlock / bytes, n - i);
       if (file_.object->read(at_ + i * bytes, m * bytes, (char *)block_.data()) < m * bytes)
         fail("the file was cut short while it was read");

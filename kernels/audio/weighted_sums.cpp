@@ -4,9 +4,9 @@
 #include "audio/lanes.h"
 #include "core/kernel.h"
 
-constexpr int kColumns = 8;  // vectors of lanes that are summed together
+constexpr int kColumns = 8;  // vectors of lanes summed together
 
-// The outputs [first, end) of kVectors * kLanes columns of signals that lie side by side.
+// The outputs [first, end) of kVectors * kLanes columns of interleaved signals.
 template <int kVectors>
 ALWAYS_INLINE static void sum_columns(float *out, int64_t out_pitch, const float *in, int64_t in_pitch, int64_t first,
                                       int64_t end, const WeightedSumsArgs &a) {
@@ -19,8 +19,8 @@ ALWAYS_INLINE static void sum_columns(float *out, int64_t out_pitch, const float
   }
 }
 
-// Only a part of the columns at a time stays in cache for all outputs; a filter bank, of which each takes a few
-// elements that lie close by, goes along whole rows instead, which the processor fetches ahead.
+// Few columns at a time stay in cache for all outputs; for filter banks, whose outputs each need a few nearby elements,
+// whole rows are better, as the processor prefetches them.
 CLONES static void sum_side_by_side(float *out, const float *in, int64_t n_in, int64_t n_out, int64_t inner,
                                     Lanes *from, Lanes *to, const WeightedSumsArgs a) {
   constexpr int64_t kWidth = kColumns * kLanes;

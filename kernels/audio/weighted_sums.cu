@@ -12,8 +12,8 @@ struct WeightedSums : GatherAtOnce<WeightedSums<To, From>, To> {
   Place<From> in;
   const int32_t *begins, *counts, *offsets;
   const float *weights;
-  int along;      // the coordinate that counts what is summed
-  int64_t pitch;  // from one of its places to the next
+  int along;      // the coordinate of the summed axis
+  int64_t pitch;  // between its elements
 
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &from) {
     in.begin(from);

@@ -9,5 +9,5 @@ struct WeightedSumsArgs {
   const int32_t *offset;  // and where in `weights` their weights begin
   const float *weights;
   int32_t axis;
-  int32_t axes;  // how many axes are summed along: 1
+  int32_t axes;  // number of summed axes: 1
 };

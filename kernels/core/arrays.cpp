@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of NumPy as rows of a batch, and where samples lie, without a call of Python for each.
+// Turns NumPy arrays into batch rows and finds where samples lie, without a Python call per sample.
 #include "core/kernel.h"
 
 namespace {
 
 constexpr int32_t kContiguous = 0x1, kAligned = 0x100;
 
-// What follows the head of a Python object in NumPy's PyArrayObject_fields, which is part of its binary interface.
+// What follows the object head in NumPy's PyArrayObject_fields, which is part of its ABI.
 struct Array {
   char *data;
   int nd;
@@ -17,9 +17,9 @@ struct Array {
 
 }  // namespace
 
-// The rows of n objects, and their shapes (n, ndim) if `shapes` is not null. 1 if all are of the Python type `type`
-// itself, contiguous and aligned, of `ndim` dimensions and with the object `descr` as type of elements; 0 otherwise.
-// `head` is the size of a Python object without anything; its last field is the type.
+// Fills `rows` for n objects, and their shapes (n, ndim) if `shapes` is not null. Returns 1 if all are exactly of the
+// Python type `type`, contiguous, aligned, of `ndim` dimensions and with the dtype object `descr`; 0 otherwise. `head`
+// is the size of a bare Python object; its last field is the type.
 EXPORT int32_t rows_of_arrays(const char *const *objects, int64_t n, int64_t head, const void *type, const void *descr,
                               int32_t ndim, int32_t dtype, Tensor *rows, int64_t *shapes) {
   for (int64_t i = 0; i < n; i++) {
@@ -35,8 +35,8 @@ EXPORT int32_t rows_of_arrays(const char *const *objects, int64_t n, int64_t hea
 }
 EXPORT_SHORT(rows_of_arrays)
 
-// Whether samples lie one behind the other, each `align`-byte aligned, as lay_out_batch lays them out: the bytes from
-// the first on, and `rows` as if it began at 0; or -1.
+// Returns the bytes from the first sample to the end if samples are contiguous, each `align`-byte aligned, as
+// lay_out_batch places them, and fills `rows` with offsets from the first; else -1.
 EXPORT int64_t rows_in_block(const Tensor *from, int64_t n, int64_t align, Tensor *rows) {
   int64_t end = 0;
   for (int64_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules compute with NumPy, one operation on whole arrays at a time, as a program computes it: see
-// penstock/core/program.py. Results are NumPy's, bit for bit.
+// NumPy operations on whole arrays, for planning rules that run as a column program: see penstock/core/program.py.
+// Results equal NumPy's, bit for bit.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Which types an operation is for.
+// The types that an operation supports.
 template <class T>
 struct For {
   static constexpr bool any = true, bools = std::is_same_v<T, bool>, numbers = !bools;
@@ -19,7 +19,7 @@ struct For {
 
 constexpr int kOperands = 4;  // the output, then up to three inputs
 
-// Extents of the output, and the distances in bytes of neighbours along each axis, of the output and of the inputs.
+// Extents of the output, and byte strides along each axis, of the output and of the inputs.
 struct Layout {
   int64_t ndim;
   int64_t extent[kMaxDims];
@@ -75,8 +75,7 @@ T clipped(T x, T low, T high) {
   return is_nan(least) || least < high ? least : high;
 }
 
-// Operations on elements x (and y, and z), by the names of NumPy's functions: the types that they are for, the type of
-// the result, and what it is.
+// Operations on elements x (and y, z), named like NumPy's functions: supported types, result type, expression.
 // clang-format off
 #define OPERATIONS(OF)                                                                                    \
   OF(add, any, T, (Wrapping)x + (Wrapping)y)                                                              \
@@ -140,7 +139,7 @@ bool compute(int32_t operation, const Layout &l, char *out, const char *a, const
 
 }  // namespace
 
-// The number of an operation for `compute_columns`; -1: there is none of this name.
+// Returns the number of an operation for `compute_columns`; -1 if there is none of this name.
 EXPORT int32_t operation_number(const char *name) {
   int32_t number = 0;
   while (number < kOperations && std::strcmp(kNames[number], name)) number++;
@@ -148,7 +147,7 @@ EXPORT int32_t operation_number(const char *name) {
 }
 EXPORT_SHORT(operation_number)
 
-// Computes with inputs of one type; comparisons give bool. The first input of `where` is bool.
+// Computes with inputs of one type; comparisons return bool. The first input of `where` is bool.
 EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *layout, char *out, const char *a,
                                const char *b, const char *c) {
   try {
@@ -163,7 +162,7 @@ EXPORT int32_t compute_columns(int32_t operation, int32_t type, const Layout *la
 EXPORT_SHORT(compute_columns)
 EXPORT_INSTRUCTION(compute_columns)
 
-// Writes values as another type, as C does.
+// Converts values to another type, as C does.
 EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, char *out, const char *in) {
   try {
     for_types<uint8_t, int32_t, int64_t, uint64_t, float, double, bool>(to, [&](auto o) {
@@ -182,7 +181,7 @@ EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, c
 EXPORT_SHORT(convert_columns)
 EXPORT_INSTRUCTION(convert_columns)
 
-// Puts together n elements of `bytes` each from where they lie.
+// Gathers n elements of `bytes` each from the addresses `from`.
 EXPORT void gather_elements(const char *const *from, int64_t n, int64_t bytes, char *out) {
   if (bytes == 8)
     for (int64_t i = 0; i < n; i++) std::memcpy(out + 8 * i, from[i], 8);
@@ -192,7 +191,7 @@ EXPORT void gather_elements(const char *const *from, int64_t n, int64_t bytes, c
 EXPORT_SHORT(gather_elements)
 EXPORT_INSTRUCTION(gather_elements)
 
-// The other way round.
+// Scatters n elements to the addresses `to`.
 EXPORT void scatter_elements(char *const *to, int64_t n, int64_t bytes, const char *in) {
   for (int64_t i = 0; i < n; i++) std::memcpy(to[i], in + bytes * i, bytes);
 }
@@ -210,7 +209,7 @@ EXPORT void cosines_and_sines(const double *radians, int64_t n, double *cosine, 
 EXPORT_SHORT(cosines_and_sines)
 EXPORT_INSTRUCTION(cosines_and_sines)
 
-// The same of floats, which is not always what doubles are rounded to.
+// For floats; results may differ from rounded double results.
 EXPORT void float_cosines_and_sines(const float *radians, int64_t n, float *cosine, float *sine) {
   turn(radians, n, cosine, sine);
 }

@@ -143,7 +143,7 @@ SHARED float to_float(T x) {
   return (float)x;
 }
 #ifdef __CUDA_ARCH__
-// The same without the unit for conversions, which is slow: the bits of 2^23 + x, a byte.
+// Avoids the slow conversion unit: the bits of 2^23 + x, where x is a byte.
 template <>
 __device__ __forceinline__ float to_float(uint8_t x) {
   return __uint_as_float(0x4B000000u | x) - 8388608.0f;
@@ -171,7 +171,7 @@ SHARED Out saturate(In x) {
     }                                                                         \
   };
 #ifdef __CUDA_ARCH__
-// The same without the unit for conversions, which is slow: beside 2^23 a float has no room for a fraction.
+// Avoids the slow conversion unit: a float of 2^23 or more has no fraction bits.
 template <>
 struct Saturate<uint8_t, float> {
   __device__ static uint8_t apply(float x) {
@@ -232,7 +232,7 @@ template <class Out, class In>
 struct Saturate {
   SHARED static Out apply(In x) {
     if constexpr (DTypeOf<Out>::value == BOOL) {
-      // As a rounding conversion does: what is nearer to 0 than 0.5 is false, NaN is true.
+      // Like a rounding conversion: values nearer to 0 than 0.5 are false, NaN is true.
       if constexpr (IsFloat<In>::value) return !((double)x > -0.5 && (double)x < 0.5);
       return x != (In)0;
     } else if constexpr (DTypeOf<In>::value == FLOAT16) {

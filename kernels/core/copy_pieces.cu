@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of memory of any lengths, from any places to any others, in one launch.
+// Copies pieces of memory of any length between any addresses in one launch.
 #include "core/gpu_segments.h"
 
 struct Piece {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors on the GPU that other libraries hold, by DLPack (https://dmlc.github.io/dlpack). They let go of them in
-// whatever thread and at whatever moment; Python's lock is not taken for it. What is let go of is put on a list, behind
-// an event in the stream that was its user's, and Python collects it when memory is wanted.
+// GPU tensors that other libraries hold through DLPack (https://dmlc.github.io/dlpack). They may release a tensor in
+// any thread at any time, without the GIL. Released tensors go on a list, behind an event in the stream that used them;
+// Python collects them when it needs memory.
 #include <atomic>
 #include <new>
 
@@ -27,7 +27,7 @@ static_assert(sizeof(Managed) == 64, "as DLPack lays it out");
 struct Exported : Managed {
   Handle event, stream, cuda_context;
   bool is_recorded;
-  uint32_t process;  // in a forked child CUDA's handles mean nothing
+  uint32_t process;  // a forked child can't use CUDA handles
   Exported *next;
   int64_t extents[kMaxDims + 1];
 };
@@ -48,7 +48,7 @@ void release(Managed *managed) {
   if (ended.load(std::memory_order_relaxed)) return;
   Exported *exported = static_cast<Exported *>(managed);
   exported->is_recorded = false;
-  // Default streams are those of the current context.
+  // Default streams belong to the current context.
   if (exported->process == python.processes && !driver.push(exported->cuda_context)) {
     exported->is_recorded = !driver.record(exported->event, exported->stream);
     Handle before;
@@ -58,23 +58,23 @@ void release(Managed *managed) {
 }
 }  // namespace
 
-// Where the list begins: not 0 if there is anything to take back.
+// Address of the list's head, which is not null if there is anything to take back.
 EXPORT void *released_list() { return &list; }
 EXPORT_SHORT(released_list)
 
-// Python ends: tensors that are let go of from now on stay as they are.
+// Called when Python ends: tensors released from now on are left as they are.
 EXPORT void stop_releasing() { ended = true; }
 EXPORT_SHORT(stop_releasing)
 
-// The destructor of capsules: what nobody took dies with its capsule.
+// Capsule destructor: frees a tensor that no library took.
 EXPORT void drop_capsule(PyObject *capsule) {
   if (!python.is_valid(capsule, kName)) return;
   auto *managed = static_cast<Managed *>(python.pointer(capsule, kName));
   if (managed->deleter) managed->deleter(managed);
 }
 
-// A capsule of n samples, one behind the other, of which `row` is the first, or, if n is negative, of that one alone.
-// `event` is recorded in `stream` when it is let go of; until `take_released` gives the event back, it is lent.
+// Returns a capsule of n contiguous samples, the first being `row`, or of that sample alone if n is negative. On
+// release `event` is recorded in `stream`; it is lent until `take_released` returns it.
 EXPORT PyObject *export_capsule(const Tensor *row, int64_t n, int32_t device, Handle stream, Handle event,
                                 Handle context) {
   Exported *exported = new (std::nothrow) Exported();
@@ -96,8 +96,8 @@ EXPORT PyObject *export_capsule(const Tensor *row, int64_t n, int32_t device, Ha
 }
 EXPORT_SHORT(export_capsule)
 
-// Takes at most n from the list. Fills in, for each, its event and what is known of it: 1, it has happened; 0, it was
-// recorded; -1, it could not be recorded. Returns how many they are.
+// Takes at most n tensors from the list and returns how many. Fills in, for each, its event and state: 1 completed, 0
+// recorded, -1 could not be recorded.
 EXPORT int64_t take_released(int64_t *found, int64_t n) {
   Exported *exported = list.exchange(nullptr, std::memory_order_acquire);
   int64_t taken = 0;

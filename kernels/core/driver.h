@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's driver, to which this library is not linked: Python hands in the addresses of its functions.
+// Functions of the CUDA driver. This library does not link it: Python passes in their addresses.
 #pragma once
 #include <cstddef>
 
@@ -21,7 +21,7 @@ struct Driver {
 };
 extern Driver driver;
 
-// Nanoseconds of processor time that this thread has spent in the driver; they are part of `NativeTime`.
+// CPU time in ns that this thread has spent in the driver; included in `NativeTime`.
 struct DriverTime {
   static thread_local int64_t spent;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of CUDA's driver that every batch makes, so that their time can be told from that of Python. Python hands
-// in their addresses, as this library is not linked to the driver; it keeps its lock for these few microseconds.
+// Driver calls that every batch makes, timed apart from Python. Python passes in their addresses, as this library does
+// not link the driver, and keeps the GIL for these few microseconds.
 #include "core/driver.h"
 #include "core/kernel.h"
 
@@ -15,8 +15,7 @@ typedef Driver::Handle Handle;
 EXPORT void driver_functions(const Driver *functions) { driver = *functions; }
 EXPORT_SHORT(driver_functions)
 
-// Nanoseconds of processor time of this thread: all of it, in native calls that are counted, and, of these, in the
-// calls below.
+// CPU time of this thread in ns: in total, in counted native calls, and, of these, in the calls below.
 EXPORT void thread_clocks(int64_t *clocks) {
   clocks[0] = NativeTime::now();
   clocks[1] = NativeTime::total;
@@ -24,7 +23,7 @@ EXPORT void thread_clocks(int64_t *clocks) {
 }
 EXPORT_SHORT(thread_clocks)
 
-// Adds the time since then to what all threads have taken: in Python, in native calls, and in the driver.
+// Adds the time since `since` to the totals of all threads: in Python, in native calls, and in the driver.
 EXPORT void add_clocks(const int64_t *since, int64_t *sums) {
   int64_t now[3];
   thread_clocks(now);
@@ -42,8 +41,8 @@ EXPORT int32_t driver_upload(uint64_t to, const void *from, size_t bytes, Handle
   return timed([&] { return driver.upload(to, from, bytes, stream); });
 }
 EXPORT_SHORT(driver_upload)
-// Uploads n samples, `step` bytes apart in `data`, by way of pinned memory, where they may be already, and fills in
-// their `rows`: those at `from` but for where they lie.
+// Uploads n samples, `step` bytes apart in `data`, through pinned memory, where they may already be. Fills in `rows`:
+// copies of `from` with the new addresses.
 EXPORT int32_t upload_samples(const Tensor *from, int64_t n, int64_t step, const void *data, size_t bytes, void *pinned,
                               uint64_t to, Handle stream, Tensor *rows) {
   if (pinned != data) memcpy(pinned, data, bytes);
@@ -78,7 +77,7 @@ EXPORT int32_t driver_fill(uint64_t to, uint8_t value, size_t bytes, Handle stre
   return timed([&] { return driver.fill(to, value, bytes, stream); });
 }
 EXPORT_SHORT(driver_fill)
-// The only one that waits.
+// The only call that waits.
 EXPORT int32_t driver_synchronize(Handle event) {
   return timed([&] { return driver.synchronize(event); });
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that Python calls. A line behind each says what it is to a caller; its signature is the compiler's:
+// Functions that Python calls. A macro after each tells how long it takes; the signature is deduced by the compiler:
 //
 //   EXPORT int64_t count(const int32_t *values, int64_t n) { ... }
 //   EXPORT_SHORT(count)
 //
-// EXPORT_SHORT: takes microseconds. Python keeps its lock (the GIL), as changing threads costs more than that.
-// EXPORT_LONG: may take longer, or waits. Python's other threads run meanwhile.
+// EXPORT_SHORT: takes microseconds. Python keeps the GIL, as switching threads costs more than that.
+// EXPORT_LONG: may take longer, or waits. Python releases the GIL.
 #pragma once
 #include <cstdint>
 #include <type_traits>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-typedef struct _object PyObject;  // of Python; for functions that give one
+typedef struct _object PyObject;  // Python's; for functions that return one
 
 namespace signature {
 
-// The letter of a type, as in Python's module `struct`; P: an address, O: an object of Python, v: nothing.
+// The format character of a type, as in Python's module `struct`; P: address, O: Python object, v: void.
 template <class T>
 constexpr char letter() {
   if constexpr (std::is_void_v<T>)

@@ -3,46 +3,46 @@
 //
 // kernels/<family>/<name>.cu is the GPU form of the kernel <name>; its first lines say which form it has:
 //
-//   // form: values    a LOCAL: every element by itself, places stay (linear, cast)
-//   // form: pixels    a LOCAL: the channels of a pixel together, places stay (color_matrix)
-//   // form: places    a LOCAL: elements come from other places, or from nowhere and are filled (flip, window)
-//   // form: gather    reads several elements at computed places per element of its output (warp)
+//   // form: values    a LOCAL: each element by itself, coordinates unchanged (linear, cast)
+//   // form: pixels    a LOCAL: the channels of a pixel together, coordinates unchanged (color_matrix)
+//   // form: places    a LOCAL: elements come from other coordinates, or are filled (flip, window)
+//   // form: gather    reads several elements at computed coordinates per element of its output (warp)
 //   // form: block     computes tiles of its output with all threads of a block (resample)
 //   // form: own       anything else; writes its outputs itself (normalize, transpose)
 //
-// Further lines say what its launches depend on. They come next, each is of the form `key: value`, and what they name
-// are fields of its arguments:
+// Lines `key: value` come next and say what its launches depend on. They name fields of its arguments:
 //
-//   // form with one input: values     another form, where it is given one input
-//   // constants: from, to             are compiled in, being the same for all samples
-//   // axes: perm                      per axis of the output, which axis of the input it is
-//   // begin: start - origin           per axis of the input, where what is read begins in the part that is in memory
-//   // border: border                  where this is not 0, neighbours may come from places that are no neighbours
-//   // computes along: first, count    the first axis along which a head computes, and how many these are
+//   // form with one input: values     another form, for a single input
+//   // constants: from, to             are compiled in, as they are the same for all samples
+//   // axes: perm                      per output axis, its input axis
+//   // begin: start - origin           per input axis, where reading begins within the part in memory
+//   // border: border                  if not 0, neighbours may come from places that are not adjacent
+//   // computes along: first, count    the first axis along which a head computes, and the number of these axes
 //   // status: status                  where it writes a byte of 1 for a sample that it can't handle ("judged")
-//   // joined: audio/spectrogram by audio/mel_spectrogram     that kernel does both, where this one alone reads the
-//   output of the first: it has the inputs of the first, and in l.args[1] its arguments; only values follow it
+//   // joined: audio/spectrogram by audio/mel_spectrogram     that kernel does both if only it reads the output
+//   of the first: it has the inputs of the first, and its arguments in l.args[1]; only values may follow it
 //   // launch: f<To0::T>(l); 1024 elements of out[0] per block of 256 threads
 //
 // The last one is all that most block and own kernels need: the body of the launched function and how many elements, or
-// bytes, of an output or input a block of threads is meant to take. Launches that need more thought are planned by
-// Python beside the kernel: <name>.py has plan(task), which gives a list of Phases (see penstock/gpu/launch.py).
+// bytes, of an output or input a block of threads takes. Other launches are planned by Python beside the kernel:
+// <name>.py has plan(task), which returns a list of Phases (see penstock/gpu/launch.py).
 //
-// A launch is one gather, block or own kernel, or nothing but a load, and the LOCALs behind it as one `Chain`. A thread
-// begins with a place of the last output: `chain.locate` takes it back through all LOCALs to the place of the source
-// (the first LOCAL's input); `chain.map` takes the source's values forward, each step rounding to its own type as if it
-// had been written. So the results are those of one launch per operator.
+// A launch is one gather, block or own kernel, or just a load, followed by LOCALs as one `Chain`. A thread starts at a
+// place of the last output: `chain.locate` maps it back through all LOCALs to a place of the source (the first LOCAL's
+// input); `chain.map` takes the source's values forward, each step rounding to its own type as if it had been written.
+// So the results are those of one launch per operator.
 //
 // penstock/gpu/source.py writes the launched function: it includes the .cu files, names types (a `Kind` per tensor) and
-// calls run_local<Source, Chain>(l), run_gather<Head, Chain>(l), or what a block or own kernel says itself, in which
-// `Chain`, `To0`.. (outputs) and `From0`.. (inputs) of the kernel are names of types.
+// calls run_local<Source, Chain>(l), run_gather<Head, Chain>(l), or what a block or own kernel specifies, where
+// `Chain`, `To0`.. (outputs) and `From0`.. (inputs) of the kernel are type names.
 //
-// l.tensors[0] is the last output, then come the head's further outputs, then its inputs; behind them rows of tensors
-// that are fused away, whose data is null (only their shapes are known). l.args follow the calls, the head first.
+// l.tensors[0] is the last output, then come the head's further outputs, then its inputs, then tensors that are fused
+// away, whose data is null (only their shapes are known). l.args follow the order of the calls, the head first.
 // A kernel's struct is a template called by its CamelCase name, over the Kinds of its output and its (first) input:
 //
-//   LOCAL:   template <class To, class From> struct X : Local<To, From> { typedef XArgs Args; ... }; see
-//   core/gpu_chain.h gather:  template <class To, class From> struct X { typedef XArgs Args;
+//   LOCAL:   template <class To, class From> struct X : Local<To, From> { typedef XArgs Args; ... };
+//            see core/gpu_chain.h
+//   Gather:  template <class To, class From> struct X { typedef XArgs Args;
 //              DEVICE void begin(const Args &, const Tensor &out, const Tensor &in);
 //              DEVICE void read(const int32_t (&at)[To::N], typename To::T (&pixel)[To::C]) const; };
 //            constants are further int parameters of the template;
@@ -56,7 +56,7 @@
 #ifndef DEVICE
 #define DEVICE __device__ __forceinline__
 #endif
-// Shared memory whose size the launch says.
+// Shared memory whose size the launch sets.
 #ifndef DYNAMIC_SHARED
 #define DYNAMIC_SHARED(T, name)                                   \
   extern __shared__ __align__(16) unsigned char dynamic_shared[]; \
@@ -65,7 +65,7 @@
 
 constexpr int kLaunchTensors = 16, kLaunchArgs = 12;
 
-// The only argument of a launched function. Rows of tensors and arguments: one per sample.
+// The only argument of a launched function. Tensors and arguments have one row per sample.
 struct Launch {
   const Tensor *tensors[kLaunchTensors];
   const void *args[kLaunchArgs];
@@ -73,21 +73,20 @@ struct Launch {
   int32_t n, unused;
 };
 
-// What is known of a tensor when a launch is compiled. Its elements are reached by N coordinates; at each lie C
-// elements side by side in meaning: the channels of a pixel if kUnit (kAxis is the axis of the tensor that counts
-// them), else 1. Then kAxis is the axis that counts channels or -1.
+// What is known of a tensor when a launch is compiled. N coordinates address its elements. If kUnit, each place holds C
+// elements, the channels of a pixel, along the tensor's axis kAxis; else C is 1, and kAxis is the channel axis or -1.
 template <class T_, int N_, int C_, int AXIS, bool UNIT>
 struct Kind {
   typedef T_ T;
   static constexpr int N = N_, C = C_, kAxis = AXIS;
   static constexpr bool kUnit = UNIT;
   static constexpr bool kInterleaved = !UNIT || AXIS == N_;  // the C elements are neighbours in memory
-  // The axis of the tensor along which coordinate d counts.
+  // The axis of the tensor that coordinate d counts.
   DEVICE static constexpr int axis(int d) { return UNIT && d >= AXIS ? d + 1 : d; }
   DEVICE static int64_t extent(const Tensor &t, int d) { return axis(d) < t.ndim ? t.shape[axis(d)] : 1; }
 };
 
-// As Tensor::volume, in a form that loads the whole row at once.
+// Like Tensor::volume, but loads the whole row at once.
 DEVICE int64_t volume_of(const Tensor &t) {
   int64_t v = 1;
 #pragma unroll
@@ -95,7 +94,7 @@ DEVICE int64_t volume_of(const Tensor &t) {
   return v;
 }
 
-// A value of any type through the read-only cache.
+// Loads a value through the read-only cache.
 template <class T>
 DEVICE T load(const T *p) {
 #ifdef __CUDA_ARCH__
@@ -147,5 +146,5 @@ struct Place {
   }
 };
 
-// A kernel begins with this loop: sample = blockIdx.y, going on where there are more samples than rows of blocks.
+// Every kernel begins with this loop: sample blockIdx.y, then on by gridDim.y if there are more samples.
 #define FOR_SAMPLES(s, l) for (int s = blockIdx.y; s < (l).n; s += gridDim.y)

@@ -11,18 +11,18 @@ struct Local {
   typedef From_ From;
   typedef typename To::T Out;
   typedef typename From::T In;
-  static constexpr bool kFills = false;      // locate may say that a place lies outside
-  static constexpr bool kByChannel = false;  // `map` asks for the channel where a pixel is no unit
+  static constexpr bool kFills = false;      // locate may report that a place lies outside
+  static constexpr bool kByChannel = false;  // `map` needs the channel where a pixel is no unit
   template <class Args>
   DEVICE void begin(const Args &, const Tensor &, const Tensor &) {}
-  // Turns a place of the output into one of the input; false: it lies outside, so that `fill` gives its value.
+  // Maps a place of the output to one of the input; false if it lies outside and `fill` gives its value.
   DEVICE bool locate(int32_t (&)[To::N]) const { return true; }
-  // For those that fill: cuts a located rectangle [lo, hi] to what lies inside of the input; false: nothing does.
+  // For those that fill: clips a located rectangle [lo, hi] to the input; false if nothing is left.
   DEVICE bool clamp(int32_t (&)[To::N], int32_t (&)[To::N]) const { return true; }
   DEVICE void fill(Out (&)[To::C], int) const {}
   // Whether neighbours in the output are neighbours in the input wherever both lie inside.
   DEVICE bool is_straight() const { return true; }
-  // What is written as `map` in a LOCAL that keeps its values.
+  // The `map` of a LOCAL that keeps its values.
   DEVICE void map(Out (&out)[To::C], const In (&in)[From::C], int) const {
 #pragma unroll
     for (int c = 0; c < To::C; c++) out[c] = (Out)in[c];
@@ -32,11 +32,11 @@ struct Local {
 // How a place of the last output was located.
 template <int STEPS>
 struct Found {
-  int filled = 0;                   // the step that fills, counted from 1; 0: none, the source has it
+  int filled = 0;                   // the step that fills, counted from 1; 0 if the source has the value
   int32_t channel[STEPS + 1] = {};  // per step: the channel coordinate of its output
 };
 
-// The beginning of a chain: the tensor that is read or the head's output.
+// The start of a chain: the tensor that is read, or the head's output.
 template <class K>
 struct Source {
   typedef K Kind;
@@ -55,7 +55,7 @@ struct Source {
   }
 };
 
-// A LOCAL behind a chain. ARGS, OUT and IN are places in l.args and l.tensors.
+// A LOCAL behind a chain. ARGS, OUT and IN are indices into l.args and l.tensors.
 template <class Before, template <class, class> class X, class To, int ARGS, int OUT, int IN>
 struct Then {
   typedef To Kind;                     // of the last output
@@ -67,13 +67,13 @@ struct Then {
   Before before;
   Step step;
 
-  // What holds for a whole sample.
+  // Prepares what is the same for a whole sample.
   DEVICE void begin(const Launch &l, int sample) {
     before.begin(l, sample);
     const typename Step::Args args = ((const typename Step::Args *)l.args[ARGS])[sample];
     step.begin(args, l.tensors[OUT][sample], l.tensors[IN][sample]);
   }
-  // Takes a place of the last output back to the source; it is not meaningful if a step fills.
+  // Maps a place of the last output back to the source; meaningless if a step fills.
   template <int STEPS>
   DEVICE void locate(int32_t (&at)[To::N], Found<STEPS> &found) const {
     if constexpr (!To::kUnit && To::kAxis >= 0) found.channel[kSteps] = at[To::kAxis];
@@ -84,7 +84,7 @@ struct Then {
       before.locate(at, found);
   }
   DEVICE bool is_straight() const { return step.is_straight() && before.is_straight(); }
-  // Takes a rectangle [lo, hi] of places of the last output back to the rectangle of the source that it is made of;
+  // Maps a rectangle [lo, hi] of places of the last output back to the rectangle of the source that it needs;
   // false: it is filled altogether. (A chain behind a block kernel has no borders that reflect, repeat or wrap.)
   DEVICE bool region(int32_t (&lo)[To::N], int32_t (&hi)[To::N]) const {
     step.locate(lo);
@@ -97,7 +97,7 @@ struct Then {
     if (Step::kFills && !step.clamp(lo, hi)) return false;
     return before.region(lo, hi);
   }
-  // Takes the source's values to those of the last output.
+  // Maps the source's values to those of the last output.
   template <int STEPS>
   DEVICE void map(typename To::T (&out)[To::C], const typename From::T (&source)[From::C],
                   const Found<STEPS> &found) const {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of a word's bytes with numbers of 16 or 8 bits and their sum with `c`, one instruction each: bytes are
-// numbers without sign, the first lowest. So bytes need not be taken out of their word.
+// Products of a word's bytes with 16- or 8-bit numbers and their sum with `c`, one instruction each, so that bytes need
+// not be unpacked. Bytes are unsigned, the first is the lowest.
 #pragma once
 #include "core/gpu.h"
 
-// Two numbers of 16 bits.
+// Packs two 16-bit numbers.
 DEVICE constexpr int32_t halves(int32_t first, int32_t second) {
   return (int32_t)((uint32_t)second << 16 | ((uint32_t)first & 0xffff));
 }
 
-// c + first half of w * byte 0 of b + second half * byte 1; HIGH: bytes 2 and 3. Halves have signs.
+// c + first half of w * byte 0 of b + second half * byte 1; HIGH: bytes 2 and 3. Halves are signed.
 template <bool HIGH>
 DEVICE int32_t dot_halves(int32_t w, uint32_t b, int32_t c) {
 #ifdef __CUDA_ARCH__
@@ -25,7 +25,7 @@ DEVICE int32_t dot_halves(int32_t w, uint32_t b, int32_t c) {
 #endif
 }
 
-// The same of halves without signs.
+// The same for unsigned halves.
 template <bool HIGH>
 DEVICE uint32_t dot_unsigned_halves(uint32_t w, uint32_t b, uint32_t c) {
 #ifdef __CUDA_ARCH__
@@ -41,7 +41,7 @@ DEVICE uint32_t dot_unsigned_halves(uint32_t w, uint32_t b, uint32_t c) {
 #endif
 }
 
-// c + the sum of the four bytes of b times those of w, which have signs.
+// c + the dot product of the four bytes of b with the signed bytes of w.
 DEVICE int32_t dot_bytes(uint32_t b, int32_t w, int32_t c) {
 #ifdef __CUDA_ARCH__
   int32_t d;

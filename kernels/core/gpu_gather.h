@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of gathers along rows of the output: a warp takes 32 neighbouring pixels at a time, a lane each, so that
-// what is read lies close together, and writes them as whole words.
+// Launches of gathers along rows of the output: a warp takes 32 neighbouring pixels at a time, one per lane, so that
+// reads lie close together and writes are whole words.
 #pragma once
 #include "core/gpu_rows.h"
 
-// Base of gathers, with what most of them do not need. A gather has, beside `read`, what is asked along rows of its
+// Base of gathers, with defaults for what most do not need. Besides `read`, a gather has functions for rows of its
 // output: `begin_row` finds what the pixels of a row share, a Row of its own; `begin_read` asks for what a pixel needs,
-// a Fetched, and `end_read` waits for it and makes the pixel, so that several are on their way.
+// a Fetched, and `end_read` waits for it and makes the pixel, so that several reads are in flight.
 struct GatherBase {
-  static constexpr int kAtOnce = 4;        // pixels of a lane
-  static constexpr bool kAlways = false;   // end_read does no harm behind no begin_read
-  static constexpr bool kByBlock = false;  // whether begin_block is to be called,
-  static constexpr bool kByStrip = false;  // whether begin_strip is
+  static constexpr int kAtOnce = 4;        // pixels per lane
+  static constexpr bool kAlways = false;   // end_read is harmless without begin_read
+  static constexpr bool kByBlock = false;  // whether to call begin_block
+  static constexpr bool kByStrip = false;  // whether to call begin_strip
   struct Memory {};                        // in shared memory
-  // By all threads of a block at the beginning of a sample; they wait for each other before and behind it.
+  // Called by all threads of a block at the beginning of a sample, between two barriers.
   DEVICE void begin_block(Memory &) const {}
-  // By a warp before it reads the kAtOnce * 32 pixels of a row from column `strip` on; some may lie outside.
+  // Called by a warp before it reads the kAtOnce * 32 pixels of a row from column `strip` on; some may lie outside.
   template <class Row>
   DEVICE void begin_strip(Memory &, const Row &, int32_t) const {}
 };
 
-// Base of gathers over the kind To that read at once: the Derived has `read` alone.
+// Base of gathers over the kind To that read in one step: Derived has only `read`.
 template <class Derived, class To>
 struct GatherAtOnce : GatherBase {
   static constexpr int kAtOnce = 2;
@@ -46,24 +46,24 @@ struct GatherAtOnce : GatherBase {
   }
 };
 
-// How a warp writes 32 neighbouring pixels of C channels, lane i the i-th. What a lane has at once, its pixel, is
-// written at once where that is a power of two of bytes; else words are made of the pixels of neighbouring lanes.
+// How a warp writes 32 neighbouring pixels of C channels, one per lane. A pixel whose size in bytes is a power of two
+// is written directly; otherwise words are made of the pixels of neighbouring lanes.
 template <class Out, int C>
 struct LanePixels {
   static constexpr int kBytes = C * sizeof(Out);
   static constexpr bool kDirect = kBytes <= 16 && (kBytes & (kBytes - 1)) == 0, kShuffled = kBytes == 3;
-  static constexpr int kWords = kDirect || kShuffled || sizeof(Out) > 4 ? 0 : 32 * kBytes / 4;  // shared, of a warp
+  static constexpr int kWords = kDirect || kShuffled || sizeof(Out) > 4 ? 0 : 32 * kBytes / 4;  // shared, per warp
   static constexpr int kAlign = kDirect ? kBytes : 4;
-  // How many pixels before the first one at the alignment of what the memory takes at once, 32 bytes; 0 if none does.
+  // The number of pixels before the first one aligned to 32 bytes, the unit of memory access; 0 if none is aligned.
   DEVICE static int lead(const Out *row) {
     constexpr unsigned kUnits = 32 / sizeof(Out);
     const unsigned first = (unsigned)((unsigned long long)row / sizeof(Out)) & (kUnits - 1);
-    // The inverse of 3 modulo 32, and so modulo less, is 11.
+    // 11 is the inverse of 3 modulo 32, and modulo smaller powers of two.
     if constexpr (C % 2) return (int)((0u - first) * (C == 3 ? 11u : 1u) & (kUnits - 1));
     return first % C ? 0 : (int)((kUnits - first) & (kUnits - 1)) / C;
   }
   DEVICE static bool is_aligned(const Out *p) { return ((unsigned long long)p & (kAlign - 1)) == 0; }
-  // A pixel as it waits to be written: in one register if it fits.
+  // A pixel waiting to be written: in one register if it fits.
   struct Packed {
     Out x[kShuffled ? 1 : C];
     uint32_t word;
@@ -84,7 +84,7 @@ struct LanePixels {
         return x[c];
     }
   };
-  // To `p`, which is aligned and the place of lane 0's pixel.
+  // `p` is aligned and the address of lane 0's pixel.
   DEVICE static void write(Out *p, const Packed &pixel, int lane, uint32_t *shared) {
     if constexpr (kDirect) {
       Out y[C] __attribute__((aligned(16)));
@@ -92,7 +92,7 @@ struct LanePixels {
       for (int c = 0; c < C; c++) y[c] = pixel.x[c];
       store_aligned(p + lane * C, y);
     } else if constexpr (kShuffled) {
-      // Word i has the bytes from 4 i on: of pixel 4 i / 3, and of the next one.
+      // Word i holds the bytes from 4 i on: of pixel 4 i / 3, and of the next one.
       const int first = (unsigned)(4 * lane) / 3u, ahead = 4 * lane - 3 * first;
       const uint32_t low = __shfl_sync(~0u, pixel.word, first & 31),
                      high = __shfl_sync(~0u, pixel.word, (first + 1) & 31);
@@ -115,8 +115,7 @@ struct LanePixels {
 
 constexpr int kGatherWarps = 8;
 
-// A warp of a block takes a row. A lane reads several pixels, 32 columns apart, before the first is written. `Load` is
-// a Gather.
+// Each warp takes a row. A lane reads several pixels, 32 columns apart, before it writes the first. `Load` is a Gather.
 template <class Load, class Chain>
 DEVICE void run_gather(const Launch &l) {
   typedef typename Load::Head Head;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches that read by themselves, or by a gather, place by place; what does not suit gpu_rows.h.
+// Launches that read place by place, directly or by a gather; for what does not suit gpu_rows.h.
 #pragma once
 #include "core/gpu_chain.h"
 
-// Heads: what gives the source's values at a place.
+// Heads: they give the source's values at a place.
 template <class K, int IN>
 struct Load {
   Place<K> place;

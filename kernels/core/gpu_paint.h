@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples are copied by 16 bytes and more at a time, while parts of their rows are painted over.
+// Copies samples 16 bytes and more at a time, while painting over parts of their rows.
 #pragma once
 #include "core/gpu_rows.h"
 
-// Elements of C channels that lie side by side are a place; places are counted by N coordinates, the last one along a
-// row. Threads take runs of places that begin at multiples of 16 bytes, whatever the rows are. A Painter has
-// begin(args, sample) and paint(x, row, column, begin, end): places [begin, end) of the run x are those from `column`
-// on of a row, and of the next one where kRows is 2 instead of 1.
+// C contiguous elements are a place; N coordinates count places, the last one along a row. Threads take runs of places
+// that begin at multiples of 16 bytes, independent of rows. A Painter has begin(args, sample) and paint(x, row, column,
+// begin, end): places [begin, end) of the run x are those from `column` on of a row, and of the next row if kRows is 2
+// instead of 1.
 // U runs are read before the first is painted.
 template <class T, int C, int N, int THREADS, int U, class Painter>
 DEVICE void paint_rows(const Launch &l) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan of a segment on the GPU, started for a batch: src/penstock/exec/gpu/plan.py makes both and describes them.
+// Starts the plan of a GPU segment for a batch: src/penstock/exec/gpu/plan.py makes and describes both.
 #include <cstring>
 
 #include "core/driver.h"
@@ -9,35 +9,35 @@ namespace {
 
 enum Source : int32_t { INPUT, MEMORY };
 
-// Numbers of the image that are distances from the beginning of some memory.
+// Numbers in the image that are offsets into some memory.
 struct Patch {
   int64_t at, step, n;  // bytes from the beginning of the image, and between rows
-  int64_t which;        // memory
+  int64_t which;        // index of the memory
 };
 
-// struct Launch of gpu.h.
+// Mirrors struct Launch of gpu.h.
 struct Argument {
   uint64_t tensors[16], args[12], scratch;
   int32_t n, unused;
 };
 
-// Addresses of `argument` are distances: of rows from the beginning of the image, of scratch from the workspace's.
+// Addresses in `argument` are offsets: of rows from the beginning of the image, of scratch from the workspace's.
 struct Start {
   Driver::Handle function;
   uint32_t grid[3], block[3], shared;
   int32_t n_tensors, n_args, has_scratch;
-  int64_t zeroed;  // bytes of scratch that are filled with zeros before
+  int64_t zeroed;  // bytes of scratch to fill with zeros first
   Argument argument;
 };
 
-// The rows of a batch that is given out, data as distances.
+// The rows of an output batch, data as offsets.
 struct Rows {
   const Tensor *rows;
   int64_t n;
   int32_t source, which;
 };
 
-// What the image is put together from.
+// A part that the image is assembled from.
 struct Part {
   const char *from;
   int64_t at, bytes;
@@ -52,13 +52,13 @@ struct Plan {
   int32_t n_parts, n_patches, n_starts, n_outputs;
 };
 
-// What a plan is started with.
+// The arguments of a start.
 struct Place {
   const Tensor *const *inputs;
   const uint64_t *memory;  // the addresses of the image, the workspace, the outputs, and slots for inner tensors
   Tensor *const *outputs;
   char *staging;
-  Driver::Handle stream, begin, end;  // the events are recorded if they are not null
+  Driver::Handle stream, begin, end;  // the events may be null
 };
 
 void add(char *at, uint64_t value) {
@@ -80,7 +80,7 @@ int launch(const Start &s, const Place &place) {
                        place.stream, parameters, nullptr);
 }
 
-// The driver's code, and above 32 bits the number of the start at which it said no.
+// Returns 0, or the driver's error code and, above 32 bits, the number of the start that failed.
 int64_t start(const Plan &plan, const Place &place) {
   int code = place.begin ? driver.record(place.begin, place.stream) : 0;
   if (!code && plan.image_bytes) code = driver.upload(place.memory[0], place.staging, plan.image_bytes, place.stream);
@@ -92,8 +92,8 @@ int64_t start(const Plan &plan, const Place &place) {
 
 }  // namespace
 
-// Puts the image for a batch into the staging memory, copies it to the GPU and launches everything; fills the rows of
-// the batches given out. Returns what `start` does.
+// Assembles the image for a batch in the staging memory, copies it to the GPU and launches everything; fills the rows
+// of the output batches. Returns the result of `start`.
 EXPORT int64_t start_plan(const Plan *plan, const Tensor *const *inputs, const uint64_t *memory, Tensor *const *outputs,
                           char *staging, Driver::Handle stream, Driver::Handle begin, Driver::Handle end) {
   const Place place{inputs, memory, outputs, staging, stream, begin, end};

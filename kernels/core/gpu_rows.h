@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches over pixels of few channels, in runs along the rows of the last
-// output.
+// Launches over pixels of few channels, in runs along the rows of the last output.
 #pragma once
 #include "core/gpu_runs.h"
 
-// How many pixels of a row come before the first one at a multiple of the
-// alignment, so that runs of P pixels begin there; 0 if none does. C channels
-// of T are neighbours.
+// The number of pixels of a row before the first aligned one, at which runs of P pixels can begin; 0 if none is
+// aligned. C channels of T are contiguous.
 template <class T, int C, int P>
 DEVICE int lead_of_row(const T *row) {
   constexpr unsigned kUnits = alignment_of_run<T, P * C>() / sizeof(T);  // elements, a power of two
@@ -34,8 +32,7 @@ DEVICE void place_of_row(int32_t (&at)[N], int32_t row, const int32_t (&extent)[
   at[N - 1] = 0;
 }
 
-// What stands at `n` places from `at` on along a row, one by one: where they
-// come from several places or are filled.
+// Writes `n` places from `at` on along a row one by one: for places that come from several parts or are filled.
 template <class K, class Chain>
 DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<typename Chain::Kind> &to,
                          const int32_t (&at)[K::N], int n) {
@@ -68,9 +65,8 @@ DEVICE void write_places(const Chain &chain, const Place<K> &from, const Place<t
   }
 }
 
-// Whether columns [from, to] of the row that begins at `at` come from
-// neighbours in one row of the source. Then `at` becomes the place of column
-// `from` there, and `step` is 1, or -1 where it goes back.
+// Whether columns [from, to] of the row that begins at `at` come from neighbours in one row of the source. If so, sets
+// `at` to the place of column `from` there, and `step` to 1, or -1 if it goes backwards.
 template <int N, class Chain>
 DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32_t to, Found<Chain::kSteps> &found,
                        int32_t &step) {
@@ -89,8 +85,7 @@ DEVICE bool is_stretch(const Chain &chain, int32_t (&at)[N], int32_t from, int32
   return same && length * step == to - from && chain.is_straight();
 }
 
-// Pixels of a row that come from neighbours in one row of the source, or go
-// back there.
+// Pixels of a row that come from neighbours in one row of the source, forwards or backwards.
 template <class K, class Chain, int P>
 struct Stretch {
   typedef typename Chain::Kind To;
@@ -114,7 +109,7 @@ struct Stretch {
 #pragma unroll
     for (int i = 0; i <= Chain::kSteps; i++) inside.channel[i] = found.channel[i];
   }
-  // Where the P pixels from a column on are read.
+  // The address from which the P pixels from a column on are read.
   DEVICE const In *source(int32_t column) const {
     return zero + (int64_t)(backwards ? -(column + P - 1) : column) * kIn;
   }
@@ -134,9 +129,9 @@ struct Stretch {
 #pragma unroll
     for (int c = 0; c < kParts; c++) x[c].read(p + c * from.channel, is_aligned);
   }
-  // Where a pixel's channel lies among what is read.
+  // The index of a pixel's channel in what is read.
   DEVICE static constexpr int element(int p, int c) { return K::kInterleaved ? p * CI + c : c * P + p; }
-  // What was read, on its way through the chain.
+  // Takes what was read through the chain.
   DEVICE void map(Out (&y)[P * CO], Read &read, int32_t column) const {
     In x[P * CI] __attribute__((aligned(16)));
     const In *p = source(column);
@@ -188,9 +183,8 @@ struct Stretch {
   }
 };
 
-// A row of `columns` pixels as runs of P of which the first begins `ahead`
-// pixels before it: those in [lo, hi) lie in it altogether; what comes before
-// and behind is cut.
+// A row of `columns` pixels as runs of P, the first of which begins `ahead` pixels before the row: runs in [lo, hi) lie
+// entirely in it; those before and behind are cut.
 template <int P>
 struct Cut {
   int32_t columns, ahead, lo, hi;
@@ -199,7 +193,7 @@ struct Cut {
   }
   DEVICE int32_t first(int32_t run) const { return run * P - ahead; }
   DEVICE bool has(int32_t run) const { return run >= lo && run < hi; }
-  // Calls do_(column) for each pixel of cut runs, which `n` threads share.
+  // Calls do_(column) for each pixel of cut runs, shared among `n` threads.
   template <class Do>
   DEVICE void rest(int thread, int n, Do do_) const {
     if (ahead == 0 && hi * P == columns) return;
@@ -209,18 +203,16 @@ struct Cut {
   }
 };
 
-// Where runs of wide elements are longer than what a thread writes at once, a
-// warp that wrote them as they are would write to many places at a time, each
-// of them several times. So it turns them in shared memory.
+// If runs of wide elements are longer than what a thread writes at once, direct writes of a warp would go to many
+// places at a time, several times to each. So it transposes them in shared memory.
 template <class Out, int V, bool NEEDED>
 struct Staged {
   static constexpr int kBlocks = V * sizeof(Out) / 16;
   static constexpr bool kUsed = NEEDED && V * sizeof(Out) % 16 == 0 && kBlocks > 1 && sizeof(Out) >= 4;
 };
 
-// Writes a warp's runs of a row, one after the other from that of lane 0 on, to
-// where this begins; `is_whole`: of a lane, whether its run is written. Its
-// blocks lie in `staged`.
+// Writes a warp's consecutive runs of a row to `out`, where the run of lane 0 begins; `is_whole`: whether this lane's
+// run is written. The warp's blocks lie in `staged`.
 template <int BLOCKS>
 DEVICE void write_staged(uint4 *out, uint4 *staged, const uint4 *mine, bool is_whole, int lane) {
   if (is_whole) {
@@ -237,10 +229,9 @@ DEVICE void write_staged(uint4 *out, uint4 *staged, const uint4 *mine, bool is_w
   __syncwarp();
 }
 
-// Chains over pixels of few channels: G neighbouring threads take a row of the
-// last output, each of them runs of P pixels. Runs are aligned in the output,
-// so that the first and the last of a row may be cut. U runs are read before
-// the first is written.
+// Chains over pixels of few channels: G neighbouring threads take a row of the last output, in runs of P pixels each.
+// Runs are aligned in the output, so the first and the last of a row may be cut. U runs are read before the first is
+// written.
 template <class K, int IN, class Chain, int P, int G, int THREADS, int U>
 DEVICE void run_rows(const Launch &l) {
   typedef typename Chain::Kind To;
@@ -268,8 +259,7 @@ DEVICE void run_rows(const Launch &l) {
     chain.begin(l, sample);
     to.begin(out);
     from.begin(l.tensors[IN][sample]);
-    // Of images that come from one part of the source altogether rows follow
-    // each other there, too.
+    // If a whole image comes from one part of the source, its rows follow each other there, too.
     Found<Chain::kSteps> found;
     int32_t at[N] = {}, step = 1;
     const In *top = nullptr;

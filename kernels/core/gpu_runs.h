@@ -3,14 +3,14 @@
 #pragma once
 #include "core/gpu_local.h"
 
-// What a run's address must be a multiple of to be written at once.
+// The alignment in bytes that a run's address needs to be written at once.
 template <class T, int V>
 constexpr int alignment_of_run() {
   constexpr int kBytes = V * sizeof(T);
   return kBytes % 16 == 0 ? 16 : kBytes % 8 == 0 ? 8 : kBytes % 4 == 0 ? 4 : sizeof(T);
 }
 
-// V elements at a multiple of their alignment.
+// Loads V elements from an aligned address.
 template <class T, int V>
 DEVICE void load_aligned(T (&x)[V], const T *p) {
   constexpr int kAlign = alignment_of_run<T, V>(), kUnits = V * sizeof(T) / kAlign;
@@ -42,9 +42,9 @@ DEVICE void store_aligned(T *p, const T (&x)[V]) {
   }
 }
 
-// A run of V elements as it lies in memory: what is read first and put together later, so that many can be on their
-// way. p[begin..end) exist. Blocks of 16 bytes (words for short runs) that hold one of them are read as a whole:
-// allocations begin and end at multiples of 16.
+// A run of V elements as it lies in memory: read first and assembled later, so that many reads can be in flight.
+// p[begin..end) exist. Blocks of 16 bytes (words for short runs) that hold one of them are read as a whole: allocations
+// begin and end at multiples of 16.
 template <class T, int V>
 struct UnalignedRun {
   static constexpr int kBytes = V * sizeof(T);
@@ -76,14 +76,14 @@ struct UnalignedRun {
         if (i >= begin && i < end) ((T *)w)[i] = load(p + i);
     }
   }
-  // The same for a run that exists altogether.
+  // The same for a run that exists entirely.
   DEVICE void read(const T *p, bool is_aligned) {
     if (is_aligned)
       load_aligned(*(T(*)[V])w, p);
     else
       read(p, 0, V);
   }
-  // The elements from p on, where it was read.
+  // Extracts the elements from p on, the address of `read`.
   DEVICE void get(T (&x)[V], const T *p) {
     const int ahead = (int)((unsigned long long)p & (kByBlocks ? 15 : 3));
     if constexpr (kByBlocks) {
@@ -107,7 +107,7 @@ struct UnalignedRun {
   }
 };
 
-// The same at once: for runs that mostly are aligned.
+// Both in one step: for runs that are mostly aligned.
 template <class T, int V>
 DEVICE void load_run(T (&x)[V], const T *p, int begin, int end) {
   constexpr int kBytes = V * sizeof(T);
@@ -138,7 +138,7 @@ DEVICE void store_part(unsigned char *p, uint4 block, int begin, int end) {
 #pragma unroll
   for (int i = 0; i < 4; i++)
     if (4 * i >= begin && 4 * i + 4 <= end) ((uint32_t *)p)[i] = w[i];
-  if constexpr (sizeof(T) < 4) {  // words that are cut
+  if constexpr (sizeof(T) < 4) {  // partial words
 #pragma unroll
     for (int side = 0; side < 2; side++) {
       const int at = side ? end : begin, first = at & ~3;
@@ -186,8 +186,8 @@ DEVICE void store_run(T *p, const T (&x)[V], int begin, int end) {
     if (i >= begin && i < end) p[i] = x[i];
 }
 
-// Chains of values: a run of V elements takes the place of a pixel. Runs are aligned in the output; the first and the
-// last may be cut: they are done apart, so that the others need no questions.
+// Chains of values: a run of V elements takes the place of a pixel. Runs are aligned in the output; the first and last
+// may be cut and are handled apart, so that the others need no checks.
 template <class Chain, int IN, int THREADS, int U>
 DEVICE void run_values(const Launch &l) {
   typedef typename Chain::Kind::T Out;
@@ -199,7 +199,7 @@ DEVICE void run_values(const Launch &l) {
     Out *out = to.template as<Out>();
     const In *in = l.tensors[IN][sample].template as<In>();
     const int lead = (int)((unsigned long long)out / sizeof(Out) & (V - 1));  // elements before the first run begins
-    const int64_t n_runs = (n + lead + V - 1) / V, whole = (n + lead) / V;    // the latter with the first
+    const int64_t n_runs = (n + lead + V - 1) / V, whole = (n + lead) / V;    // `whole` includes the first
     int64_t first = (int64_t)blockIdx.x * (THREADS * U) + threadIdx.x;
     if (first >= n_runs || n == 0) continue;
     Chain chain;
@@ -227,7 +227,7 @@ DEVICE void run_values(const Launch &l) {
         store_aligned(out + i * V, y);
       }
     }
-    // Thread 0 has the first run if it is cut, thread 1 the last.
+    // Thread 0 takes the first run if it is cut, thread 1 the last.
     const int64_t cut = threadIdx.x == 0 ? 0 : n_runs - 1;
     const bool is_first = threadIdx.x == 0 && (lead || whole == 0), is_last = threadIdx.x == 1 && whole < n_runs;
     if (blockIdx.x == 0 && (is_first || is_last)) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long pieces of memory, from any place to any other, by aligned blocks of 16 bytes of the target.
+// Copies long pieces of memory between any addresses, by aligned blocks of 16 bytes of the target.
 #pragma once
 #include "core/gpu.h"
 
-// 16 bytes from any address on, read as the aligned blocks that hold them: what is read is put together later, so that
-// many can be on their way.
+// 16 bytes from any address on, read as the aligned blocks that hold them and assembled later, so that many reads can
+// be in flight.
 struct Unaligned {
   uint4 low, high;
-  // Block i behind the one that p points into; p is `ahead` bytes behind the latter's beginning.
+  // Block i behind the one that p points into, at offset `ahead`.
   DEVICE void read(const void *p, int32_t i, int ahead) {
     const uint4 *block = (const uint4 *)((unsigned long long)p & ~15ull) + i;
     low = __ldg(block);
@@ -26,7 +26,7 @@ struct Unaligned {
   }
 };
 
-// Elements that are neighbours in both places.
+// Elements that are contiguous in both places.
 template <class T>
 struct Segment {
   T *to;
@@ -34,10 +34,9 @@ struct Segment {
   uint32_t n;
 };
 
-// Copies segments 0, 1, .., each of at most `longest` elements, as find(i) gives them. G neighbouring threads take
-// PIECE blocks of a segment, which are aligned in the target; U of a thread are read before the first is written. What
-// the segment has of its first and last block, where these are cut, is copied element by element, by the threads that
-// take its first piece.
+// Copies segments 0, 1, .., each of at most `longest` elements, as returned by find(i). G neighbouring threads take
+// PIECE blocks of a segment, aligned in the target; each thread reads U before it writes the first. Elements in cut
+// first and last blocks are copied one by one by the threads that take the segment's first piece.
 template <class T, int G, int THREADS, int U, int PIECE, class Find>
 DEVICE void copy_segments(uint32_t n_segments, uint32_t longest, const Find &find) {
   constexpr int E = 16 / sizeof(T), kTogether = THREADS / G, kEdges = (2 * E + G - 1) / G;
@@ -52,7 +51,7 @@ DEVICE void copy_segments(uint32_t n_segments, uint32_t longest, const Find &fin
     const uint32_t first = lead ? 1 : 0, last = (s.n + lead) / E;  // the whole blocks
 
     T edge[kEdges];
-    uint32_t place[kEdges];  // its number; s.n: none
+    uint32_t place[kEdges];  // element number; s.n if none
 #pragma unroll
     for (int m = 0; m < kEdges; m++) {
       const uint32_t k = lane + m * G, head = first * (E - lead), tail = (last > first ? last : first) * E - lead;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches whose output has another last coordinate than the source: tiles are turned in shared memory.
+// Launches whose output has another last coordinate than the source: tiles are transposed in shared memory.
 #pragma once
 #include "core/gpu_chain.h"
 
-// Between rows of pixels in shared memory, such that neither neighbours in a row nor those in a column share a bank.
+// Row pitch in shared memory, such that neither neighbours in a row nor those in a column share a bank.
 constexpr int pitch_of_tile(int side, int bytes) { return side + (bytes % 4 == 0 ? 1 : bytes % 2 == 0 ? 2 : 4); }
 
-// A block takes tiles of SIDE x SIDE places of the last output: along its last coordinate and along A, which counts
-// along rows of the source. It reads along A and writes along the last one.
+// A block takes tiles of SIDE x SIDE places of the last output: along its last coordinate and along A, which runs along
+// rows of the source. It reads along A and writes along the last one.
 template <class K, int IN, class Chain, int A, int SIDE>
 struct Turning {
   typedef typename Chain::Kind To;
@@ -35,7 +35,7 @@ struct Turning {
 #pragma unroll
     for (int c = 0; c < To::C; c++) pixel.c[c] = x[c];
   }
-  // Whether the tile from `first` on, of `along` x `down` places, lies in the source altogether, every place beside its
+  // Whether the tile of `along` x `down` places from `first` on lies entirely in the source, every place beside its
   // neighbours: then `origin` is where its first place is read, and the steps are elements from place to place.
   DEVICE bool is_plain(const int32_t (&first)[N], int32_t along, int32_t down, const In *&origin, int64_t &step_a,
                        int64_t &step_b) const {
@@ -48,7 +48,7 @@ struct Turning {
     chain.locate(other, found[1]);
     if (!chain.is_straight() || (Chain::kFills && (found[0].filled || found[1].filled))) return false;
     origin = from.at(at);
-    // One place further lies inside too, or is not asked for.
+    // One place further lies inside too, or is not needed.
 #pragma unroll
     for (int d = 0; d < N; d++) other[d] = first[d] + (d == A && along > 1);
     chain.locate(other, found[1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that only move bytes do so by the largest unit that fits all places.
+// Kernels that only move bytes use the largest unit that fits all places.
 #pragma once
 #include "core/gpu.h"
 
@@ -33,13 +33,13 @@ struct UnitOf<1> {
   typedef uint8_t type;
 };
 
-// The unit at index i as a whole.
+// Loads the unit at index i as a whole.
 template <class U>
 DEVICE U unit_at(const void *p, int64_t i) {
   return ((const U *)p)[i];
 }
 
-// Whether memory that comes from outside begins at a multiple of the unit.
+// Whether external memory begins at a multiple of the unit.
 template <class U>
 DEVICE bool is_aligned(const void *p) {
   return ((unsigned long long)p & (sizeof(U) - 1)) == 0;

@@ -5,8 +5,8 @@
 //   EXPORT_KERNEL(x, XArgs, run)
 //
 // out[0..] and in[0..] are its tensors, args its row of arguments, scratch thread-local memory that lives until it
-// returns. It reports a sample it can't handle with fail("what was got and what is accepted"). One of an operator that
-// `shortens` outputs takes `Tensor *out`, and says by shape[0] of them how much of their beginning it has made.
+// returns. It reports a sample it can't handle with fail("what was given and what is accepted"). A kernel whose
+// operator `shortens` outputs takes `Tensor *out`, and sets shape[0] of each to the part it has written.
 #pragma once
 #include <cstdarg>
 #include <cstdio>
@@ -43,12 +43,12 @@ class Scratch {
     undefined(data, n * (int64_t)sizeof(T));
     return static_cast<T *>(data);
   }
-  // Gives back what one extraordinary sample made grow.
+  // Frees what an exceptionally large sample made grow.
   void trim(int64_t keep) {
     for (Block &b : blocks_)
       if (b.size > keep) std::free(b.data), b = Block{};
   }
-  bool is_output_large = false;  // the outputs of all samples are larger than caches: see core/stream.h
+  bool is_output_large = false;  // the outputs of all samples exceed the caches: see core/stream.h
   Scratch() = default;
   Scratch(const Scratch &) = delete;
   ~Scratch() { trim(-1); }
@@ -86,11 +86,11 @@ void for_any_dtype(int dtype, F f) {
                                                                                                                  f);
 }
 
-// What Python and libraries with kernels agree about: grows with every change of Tensor, Scratch or Kernel.
+// The interface between Python and kernel libraries: increases with every change of Tensor, Scratch or Kernel.
 constexpr int64_t kKernelVersion = 1;
 
-// Gives `run` a C name and keeps exceptions on this side of it: 0, or 1 with the reason in `error`. `name_built` tells
-// Python what it was built for.
+// Exports `run` under a C name and catches its exceptions: returns 0, or 1 with the reason in `error`. `name_built`
+// tells Python what it was built for.
 #define EXPORT_KERNEL(name, Args, run)                                                                        \
   extern "C" __attribute__((visibility("default"))) int name(Tensor *out, const Tensor *in, const void *args, \
                                                              Scratch *scratch, char *error) {                 \
@@ -104,7 +104,7 @@ constexpr int64_t kKernelVersion = 1;
   }                                                                                                           \
   EXPORT int64_t name##_built() { return (int64_t)sizeof(Args) << 16 | kKernelVersion; }
 
-// Compiles a loop for several instruction sets and picks at load time; only what is inlined into it gains.
+// Compiles a loop for several instruction sets, chosen at load time; only code inlined into it benefits.
 #if !defined(CLONES)
 #if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

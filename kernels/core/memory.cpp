@@ -21,10 +21,10 @@
 namespace {
 
 constexpr int64_t kHuge = 2 << 20;
-constexpr int64_t kMostIdle = 512ll << 20;  // beside what was in use at once of late
+constexpr int64_t kMostIdle = 512ll << 20;  // bytes that may always stay idle
 constexpr int64_t kWindow = 10;             // seconds
 
-// Four classes per power of two: at most a quarter is wasted, and neighbouring sizes meet in one class.
+// Four classes per power of two: at most a quarter is wasted, and neighbouring sizes share a class.
 constexpr int kSmallestShift = 10;  // 4096 bytes in quarters
 int class_of(int64_t bytes) {
   if (bytes <= 4 << kSmallestShift) return 0;
@@ -33,14 +33,14 @@ int class_of(int64_t bytes) {
 }
 int64_t size_of(int number) { return (int64_t)(number % 4 + 4) << (number / 4 + kSmallestShift); }
 
-// Lies before each block, which is 64-byte aligned as this has that size.
+// Lies before each block; its size keeps the block 64-byte aligned.
 struct alignas(64) Header {
   uint64_t mark;
   int32_t number;  // of its size class
 };
 constexpr uint64_t kTaken = 0x70656e73746f636b, kFree = ~kTaken;
 
-// The largest of the values of the last one to two windows.
+// The maximum of the last one to two windows.
 class RecentMost {
  public:
   void add(int64_t value) {
@@ -90,7 +90,7 @@ class Cache {
     undefined(h + 1, bytes);
     return h + 1;
   }
-  // The blocks at `first`, `first + stride` bytes, ...; null ones are passed over.
+  // Takes back the blocks at `first`, `first + stride` bytes, ...; null ones are skipped.
   void give(void *const *first, int64_t n, int64_t stride) {
     std::lock_guard<std::mutex> lock(mutex_);
     for (int64_t i = 0; i < n; i++) {
@@ -105,19 +105,19 @@ class Cache {
       given_back(p, size_of(h->number));
     }
     if (idle_ > kMostIdle) {
-      // What batches have needed they will need again: for the system to clear it anew takes longer than most kernels.
+      // Keeps what recent batches needed: getting cleared memory from the system takes longer than most kernels.
       most_.add(used_);
       release(std::max(kMostIdle, most_.value() + most_.value() / 2 - used_));
     }
   }
-  // Returns idle blocks to the system until at most `keep` bytes are idle, by default as many as always may be. What
-  // was in use until now no longer counts.
+  // Returns idle blocks to the system until at most `keep` bytes (kMostIdle if negative) are idle. Forgets the peak of
+  // use until now.
   void trim(int64_t keep) {
     std::lock_guard<std::mutex> lock(mutex_);
     most_ = {};
     release(keep < 0 ? kMostIdle : keep);
   }
-  // A process must not be forked while another thread holds the mutex: in the child nobody would ever let go of it.
+  // A process must not be forked while another thread holds the mutex: the child could never unlock it.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
   int64_t used() const { return used_; }
@@ -134,8 +134,8 @@ class Cache {
 #endif
     return (Header *)p;
   }
-  // Those of sizes that were asked for longest ago come first: the others will be asked for again by the next batch,
-  // and memory of the system's costs more than what a batch does with it.
+  // Frees the sizes requested longest ago first: the next batch will request the others again, and memory from the
+  // system costs more than what a batch does with it.
   void release(int64_t keep) {
     while (idle_ > keep) {
       int oldest = -1;
@@ -151,10 +151,10 @@ class Cache {
   static constexpr int kClasses = 4 * (62 - kSmallestShift - 2);
   std::mutex mutex_;
   std::array<std::vector<Header *>, kClasses> free_;
-  std::array<uint64_t, kClasses> asked_{};  // when a block of a class was asked for
+  std::array<uint64_t, kClasses> asked_{};  // when a block of a class was last requested
   uint64_t clock_ = 0;
   int64_t used_ = 0, idle_ = 0;
-  RecentMost most_;  // in use at once
+  RecentMost most_;  // bytes in use at once
 };
 
 // Never destroyed: arrays may outlive every static object.
@@ -181,14 +181,14 @@ EXPORT void *memory_take(int64_t bytes) {
 EXPORT_SHORT(memory_take)
 EXPORT void memory_give(void *p) { cache().give(&p, 1, 0); }
 EXPORT_SHORT(memory_give)
-// An object of Python that gives back memory when nothing refers to it any more. Null: there is none, and an error is
-// set.
+// Returns a Python object that gives back memory when its last reference is dropped. Null, with a Python error set, on
+// failure.
 EXPORT PyObject *own_memory(void *p) {
   return python.new_capsule(p, kMemory, [](PyObject *capsule) { memory_give(python.pointer(capsule, kMemory)); });
 }
 EXPORT_SHORT(own_memory)
 void memory_give_blocks(void *const *blocks, int64_t n) { cache().give(blocks, n, sizeof *blocks); }
-// Gives back the memory of n tensors, each a block of its own; null ones are passed over.
+// Gives back the memory of n tensors, each a block of its own; null ones are skipped.
 EXPORT void memory_give_all(const Tensor *rows, int64_t n) {
   NativeTime time;
   cache().give(&rows->data, n, sizeof(Tensor));

@@ -3,6 +3,6 @@
 #pragma once
 #include "core/kernel.h"
 
-EXPORT void *memory_take(int64_t bytes);  // null: there is none
+EXPORT void *memory_take(int64_t bytes);  // null if out of memory
 EXPORT void memory_give(void *p);
-void memory_give_blocks(void *const *blocks, int64_t n);  // null ones are passed over
+void memory_give_blocks(void *const *blocks, int64_t n);  // null ones are skipped

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much processor time of this thread goes into native calls that take a while, so that what Python takes can be
-// told apart.
+// CPU time of this thread in longer native calls, to tell it apart from that of Python.
 #pragma once
 #include <cstdint>
 #include <ctime>
 
-// Counts from its construction to its end, once where there are several within each other.
+// Counts from its construction to its end; nested ones count once.
 class NativeTime {
  public:
   NativeTime() : begin_(depth++ ? 0 : now()) {}

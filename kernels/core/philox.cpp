@@ -4,7 +4,7 @@
 #include "core/kernel.h"
 
 // Words first .. first + k of the sequence of each sample. The counter is (block, position low, position high ^ stream,
-// epoch): a stream has its own high bits, so sequences of up to 2^34 words never meet.
+// epoch): a stream has its own high bits, so sequences of up to 2^34 words never overlap.
 EXPORT void philox(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n, uint32_t stream,
                    int64_t first, int64_t k, uint32_t *out) {
   Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};

@@ -9,16 +9,16 @@
 
 namespace {
 
-// What one extraordinary sample may leave behind in a thread, per buffer.
+// What a thread may keep per buffer after an exceptionally large sample.
 constexpr int64_t kKeepBytes = 32 << 20;
-// Rows of less than this on average are handed out several at a time.
+// Rows smaller than this on average are handed out several at a time.
 constexpr int64_t kSmallBytes = 16 << 10;
-// A chain of less in total is begun by the thread that asks for it, as it may be done sooner than another thread wakes
-// up. If it isn't, other threads join in, but one for which that thread stands.
+// The caller begins a chain smaller than this itself, as it may be done before another thread wakes up. If it isn't
+// done after kPatience, all other threads but one, which the caller stands in for, join in.
 constexpr int64_t kOwnBytes = 2 << 20;
 constexpr int64_t kPatience = 50'000;  // ns
-constexpr int64_t kSpin = 20'000;      // ns that it then waits for their last rows before it sleeps
-// To wake all threads would keep who asks for work busy for long: so many are woken, and each of them wakes as many.
+constexpr int64_t kSpin = 20'000;      // ns that it then spins for their last rows before it sleeps
+// Waking all threads would keep the caller busy for long: it wakes this many, and each of them wakes as many.
 constexpr int kWoken = 2;
 
 int64_t now_ns() {
@@ -27,7 +27,7 @@ int64_t now_ns() {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-// For a thread that waits without going to sleep.
+// Pauses a thread that waits by spinning.
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -51,10 +51,10 @@ struct ThreadMemory {
 
 namespace {
 
-// Outputs of a step that are larger in total do not stay in any cache until somebody reads them.
+// Outputs of a step that are larger in total leave all caches before they are read.
 constexpr int64_t kLargeBytes = 16 << 20;
 
-// What a step writes to memory of the batch.
+// The bytes a step writes to batch memory.
 int64_t bytes_out(const Chain &c, const Step &step) {
   int64_t bytes = 0;
   for (int t = 0; t < step.n_out; t++) {
@@ -65,7 +65,7 @@ int64_t bytes_out(const Chain &c, const Step &step) {
   return bytes;
 }
 
-// What a row costs, roughly: the bytes that go into the chain and those that come out of it.
+// The approximate cost of a row: the bytes into and out of the chain.
 int64_t cost_of(const Chain &c, int row) {
   int64_t bytes = 0;
   auto add = [&](const Slot &s) { bytes += s.rows[row].volume() * item_size(s.rows[row].dtype); };
@@ -75,8 +75,8 @@ int64_t cost_of(const Chain &c, int row) {
   return bytes;
 }
 
-// What a step makes for the next one lies where that one's output will be in the batch, if it runs in place and both
-// are alike: it then has nothing to copy. `s` is the next one. Null: they do not share their memory.
+// Where step s - 1 puts its result if s works in place on it and both are alike: the place of the output of s in the
+// batch, so that s has nothing to copy. Null if they don't share memory.
 void *shared_place(const Chain &c, int s, int row) {
   if (s < 1 || s >= c.n_steps) return nullptr;
   const Step &step = c.steps[s], &before = c.steps[s - 1];
@@ -90,8 +90,8 @@ void *shared_place(const Chain &c, int s, int row) {
   return std::equal(a.shape, a.shape + a.ndim, b.shape) ? a.data : nullptr;
 }
 
-// Takes one row through all steps, or up to the first that fails; says whether its sample is the first to fail by this.
-// `now` is when it begins, and then when it has ended: the clock is asked once a step.
+// Takes one row through all steps, or up to the first that fails; returns whether this is its sample's first failure.
+// `now` is the start time, then the end time: the clock is read once a step.
 bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, ThreadMemory &memory, int64_t &now) {
   int sample = c.sample_of ? c.sample_of[row] : row;
   if (c.threads) c.threads[row] = thread;
@@ -116,7 +116,7 @@ bool run_row(const Chain &c, const uint8_t *is_large, int row, int thread, Threa
       }
       memory.scratch.is_output_large = is_large[s];
       failed = step.kernel(tensors, tensors + step.n_out, step.args + row * step.args_stride, &memory.scratch, error);
-      for (int t = 0; t < (failed ? 0 : step.n_out); t++) {  // an output of the batch may have got shorter
+      for (int t = 0; t < (failed ? 0 : step.n_out); t++) {  // a batch output may have been shortened
         const Slot &slot = step.tensors[t];
         if (slot.buffer < 0 && slot.rows[row].shape[0] != tensors[t].shape[0])
           slot.rows[row].shape[0] = tensors[t].shape[0];
@@ -162,7 +162,7 @@ Pool::Pool(int n_threads) {
   try {
     for (int t = 0; t < n_threads; t++) threads_.emplace_back([this, t] { work(t); });
   } catch (...) {
-    end();  // those that were made, which the members' destructors would wait for
+    end();  // stops the threads already started; the members' destructors would wait for them
     throw;
   }
 }
@@ -182,7 +182,7 @@ int Pool::run(const Chain &chain) {
   if (chain.n_rows == 0) return 0;
   auto job = std::make_shared<Job>(&chain, size());
   thread_local ThreadMemory memory;
-  // Of files nothing is known until they are read: who asks for them would come back with cold caches.
+  // The size of files is unknown until they are read: the caller would return with cold caches.
   const bool joins = job->joined = chain.chunk <= 0 && (job->is_small || chain.chunk < 0);
   if (!job->is_small || !take_rows(*job, size(), memory, now_ns() + kPatience)) {
     if (!joins || size() > 1) {
@@ -209,7 +209,7 @@ int Pool::run(const Chain &chain) {
   return job->failed;
 }
 
-// Takes rows until none is left to begin with, or, which it then says by false, until the time is over.
+// Takes rows until none is left to start (returns true) or the time is over (returns false).
 bool Pool::take_rows(Job &job, int thread, ThreadMemory &memory, int64_t end_ns) {
   const Chain &c = *job.chain;  // alive while this thread has rows of it that are not done
   for (int64_t now = now_ns();;) {
@@ -246,7 +246,7 @@ void Pool::work(int thread) {
   }
 }
 
-// No thread that has not begun with it yet needs to look at a job whose rows are all taken.
+// Removes a job whose rows are all taken: no further thread needs to look at it.
 void Pool::drop(const std::shared_ptr<Job> &job) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto place = std::find(jobs_.begin(), jobs_.end(), job);

@@ -11,12 +11,12 @@
 
 #include "core/kernel.h"
 
-// Where a step finds one of its tensors. buffer < 0: rows[i].data is memory of the batch;
-// otherwise the data lives in the thread's own buffer of that number while the sample passes.
+// Where a step finds one of its tensors. buffer < 0: rows[i].data is batch memory; otherwise the data lies in the
+// thread's own buffer of that number while the sample is processed.
 struct Slot {
   Tensor *rows;
   int32_t buffer;
-  int32_t in_place;  // of a first input: its step also runs where its output is the same memory
+  int32_t in_place;  // of a first input: the step also works with its output in the same memory
 };
 
 constexpr int kMaxTensors = 8;
@@ -44,7 +44,7 @@ struct Chain {
   int32_t *threads;          // per row: the thread that took it
   int64_t *step_ns;          // per step: the sum of its spans
   int32_t first_step;
-  int32_t chunk;  // rows taken at a time; 0: several if they are small; -1: the same, and who asks takes some itself
+  int32_t chunk;  // rows taken at a time; 0: several if they are small; -1: the same, and the caller takes some itself
 };
 
 struct ThreadMemory;
@@ -53,7 +53,7 @@ class Pool {
  public:
   explicit Pool(int n_threads);
   ~Pool();
-  // Blocks until every row has passed, the most expensive ones first; returns how many samples failed. Any number of
+  // Blocks until every row is done, the most expensive ones first; returns how many samples failed. Any number of
   // threads may call it at once.
   int run(const Chain &chain);
   int size() const { return (int)threads_.size(); }
@@ -61,15 +61,15 @@ class Pool {
  private:
   struct Job {
     const Chain *chain;
-    const int n_rows;  // a copy: once its last row is done the chain is its caller's again
+    const int n_rows;  // a copy: after its last row the chain belongs to its caller again
     int chunk;
-    std::vector<int32_t> order;     // empty: as they come
-    std::vector<uint8_t> is_large;  // per step: whether its outputs in the batch are larger than caches
+    std::vector<int32_t> order;     // empty if in sequence
+    std::vector<uint8_t> is_large;  // per step: whether its outputs in the batch exceed the caches
     std::atomic<int> next{0};
     std::atomic<int> left, failed{0};
     std::mutex mutex;
     std::condition_variable finished;
-    bool done = false, is_small = false, joined = false;  // joined: by the thread that asks for it
+    bool done = false, is_small = false, joined = false;  // joined: by the caller of run
     Job(const Chain *c, int n_threads);
   };
   void work(int thread);

@@ -6,7 +6,7 @@
 
 #include "core/native_time.h"
 
-// Runs n instructions, up to the first whose result is not what it must be; returns how many had the right one.
+// Runs n instructions, up to the first with an unexpected result; returns how many gave the expected one.
 EXPORT int32_t run_program(const Instruction *instructions, int32_t n) {
   NativeTime time;
   for (int32_t i = 0; i < n; i++)
@@ -15,7 +15,7 @@ EXPORT int32_t run_program(const Instruction *instructions, int32_t n) {
 }
 EXPORT_LONG(run_program)
 
-// Whether a column of so many bytes is what it is expected to be.
+// Whether a column of `bytes` bytes has the expected content.
 EXPORT int32_t same_column(const char *column, int64_t bytes, const char *expected) {
   return !std::memcmp(column, expected, bytes);
 }
@@ -45,7 +45,7 @@ EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, in
 EXPORT_SHORT(volumes_below)
 EXPORT_INSTRUCTION(volumes_below)
 
-// Rows of `width` numbers: row k of `out` is row rows[k] of n. False if there is none.
+// Rows of `width` numbers: row k of `out` is row rows[k] of n. Returns false if there is no such row.
 EXPORT int32_t take_rows(const int64_t *x, int64_t n, int64_t width, const int64_t *rows, int64_t count, int64_t *out) {
   for (int64_t k = 0; k < count; k++) {
     if (rows[k] < 0 || rows[k] >= n) return 0;

@@ -6,7 +6,7 @@
 
 #include "core/kernel.h"
 
-// One instruction of a program: a function, its arguments, and the result that it must give.
+// One instruction of a program: a function, its arguments, and the result it must return.
 struct Instruction {
   int64_t (*function)(const int64_t *arguments);
   const int64_t *arguments;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of Python's, which this library is not linked to: Python tells where they are.
+// Functions of Python, which this library does not link: Python passes in their addresses.
 //
-// What Python objects own natively ends by them without a line of Python. A `__del__` would run in whatever thread lets
-// go last, often the user's: an interrupt (Ctrl-C) that meets it there is printed and lost.
+// Native resources of Python objects are freed without running Python code. A `__del__` would run in the thread that
+// drops the last reference, often the user's: an interrupt (Ctrl-C) there is printed and lost.
 #pragma once
 #include "core/export.h"
 
@@ -18,7 +18,7 @@ struct PythonFunctions {
   void (*take_lock)(void *);
 };
 struct Python : PythonFunctions {
-  bool ends;           // the interpreter does: what has to wait for other threads is left as it is
-  uint32_t processes;  // goes up in a forked child, in which the parent's threads are missing
+  bool ends;           // the interpreter is ending: what must wait for other threads is left as it is
+  uint32_t processes;  // increases in a forked child, which lacks the parent's threads
 };
 extern Python python;

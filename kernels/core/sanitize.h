@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is kept and handed out again, as AddressSanitizer should see it: only what was asked for can be read and
-// written, and what new memory holds is different every time. Nothing in other builds.
+// Shows reused memory to AddressSanitizer as new: only what was requested can be read and written, and the content
+// differs every time. No effect in other builds.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -8,13 +8,13 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 
-// Of a block of `size` bytes the first `used` are handed out.
+// Makes the first `used` of a block's `size` bytes accessible.
 inline void handed_out(void *block, int64_t used, int64_t size) {
   __asan_unpoison_memory_region(block, used);
   __asan_poison_memory_region((char *)block + used, size - used);
 }
 inline void given_back(void *block, int64_t size) { __asan_poison_memory_region(block, size); }
-// Its content is undefined.
+// Fills undefined memory with changing values.
 inline void undefined(void *block, int64_t used) {
   constexpr int64_t kFilled = 1 << 16;
   static thread_local uint8_t fill = 0;

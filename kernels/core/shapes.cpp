@@ -5,9 +5,9 @@
 #include "core/memory.h"
 #include "core/program.h"
 
-// Fills the rows of n samples of the extents `stored` (n, ndim), where `data` is the place in one block of memory:
-// packed if they have one shape, else each 64-byte aligned, with `guard` bytes left free behind each. `about` receives
-// the bytes of the block, and 1 if all have one shape, else 0. False if there can't be so much memory.
+// Fills the rows of n samples of the extents `stored` (n, ndim); `data` is the offset in one block of memory: packed if
+// all shapes are equal, else each 64-byte aligned, with `guard` free bytes behind it. `about` receives the size of the
+// block in bytes, and 1 if all shapes are equal, else 0. Returns false if the size overflows.
 EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, int64_t guard, Tensor *rows,
                              int64_t *about) {
   bool dense = true;
@@ -21,7 +21,7 @@ EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int
     bool too_large = false, empty = false;
     for (int d = 0; d < ndim; d++) {
       t.shape[d] = stored[i * ndim + d];
-      // NumPy refuses such shapes also where another extent is zero.
+      // NumPy rejects such shapes even if another extent is zero.
       if (t.shape[d] == 0)
         empty = true;
       else
@@ -38,8 +38,8 @@ EXPORT_SHORT(lay_out_batch)
 
 EXPORT_INSTRUCTION(lay_out_batch)
 
-// As `lay_out_batch` for n frames, of which neighbours that are of one sample lie one behind the other, as in a
-// sequence. False, too, if those have different shapes.
+// Like `lay_out_batch` for n frames; neighbours of one sample are packed, as in a sequence. Also returns false if those
+// have different shapes.
 EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, const int32_t *sample_of,
                               Tensor *rows, int64_t *about) {
   if (!lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) return 0;
@@ -65,14 +65,14 @@ EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, in
 EXPORT_SHORT(lay_out_frames)
 EXPORT_INSTRUCTION(lay_out_frames)
 
-// Samples that lie in one block, of which their rows say where, at the address of that block.
+// Turns offsets of samples in one block into addresses, `address` being that of the block.
 EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
   for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;
 }
 EXPORT_SHORT(move_batch)
 
-// Windows (n, ndim) of samples of these shapes: makes them whole along the axes whose bits are set in `whole`. False if
-// one reaches out of its sample.
+// Windows (n, ndim) into samples of these shapes: extends them to the full extent along the axes set in `whole`.
+// Returns false if one exceeds its sample.
 EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *shape, int64_t n, int32_t ndim,
                               uint32_t whole) {
   for (int64_t i = 0; i < n * ndim; i++) {
@@ -84,7 +84,7 @@ EXPORT int32_t settle_windows(int64_t *origin, int64_t *size, const int64_t *sha
 EXPORT_SHORT(settle_windows)
 EXPORT_INSTRUCTION(settle_windows)
 
-// The fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to where `target` says; returns how many there
+// Fills in the fewest pieces (n, 3), each {to, from, bytes}, that copy n samples to `target`; returns how many there
 // are. Neighbours with the same distance between source and target are one piece, with the padding between them.
 EXPORT int64_t pieces_to_copy(const Tensor *source, const Tensor *target, int64_t n, int64_t item, int64_t *pieces) {
   int64_t count = 0;
@@ -113,16 +113,16 @@ EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t 
 EXPORT_SHORT(take_axes)
 EXPORT_INSTRUCTION(take_axes)
 
-// Extents (n, ndim) of a batch, those of the one before, and what is told of it: see `place_batches`.
+// Extents (n, ndim) of a batch, those of the batch before, and results: see `place_batches`.
 struct Placed {
   const int64_t *stored;
   int64_t *before, about[4];
   int32_t ndim, dtype;
 };
 
-// As `lay_out_batch` for k batches, whose rows follow one another, with the memory taken from the pool, whose address
-// goes to about[2]. about[3] receives 1 if `stored` is the same as `before`, else 0, and is then copied there. False if
-// there is not enough memory; then nothing is taken.
+// Like `lay_out_batch` for k batches with consecutive rows, in memory taken from the pool, whose address goes to
+// about[2]. about[3] receives 1 if `stored` equals `before`, else 0, and `stored` is then copied to `before`. Returns
+// false, having taken nothing, if there is not enough memory.
 EXPORT int32_t place_batches(Placed *batches, int32_t k, int64_t n, Tensor *rows) {
   for (int32_t b = 0; b < k; b++, rows += n) {
     auto &[stored, before, about, ndim, dtype] = batches[b];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing around the caches, for outputs of batches that are larger than these: memory is then not read before it is
-// written, which is a third of the traffic of a copy.
+// Writes that bypass the caches, for batch outputs larger than these: memory is then not read before it is written,
+// which saves a third of a copy's traffic.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 #include "core/kernel.h"
 
-// Copies around the caches. Threads that read `out` afterwards see it once this thread has passed `end_of_stream`.
+// Copies around the caches. Threads that read `out` afterwards see it once this thread has called `end_of_stream`.
 inline void stream_copy(void *out, const void *in, int64_t bytes) {
 #if defined(__SSE2__)
   char *to = (char *)out;
@@ -41,12 +41,12 @@ inline void copy_out(void *out, const void *in, int64_t bytes, const Scratch &sc
     std::memcpy(out, in, bytes);
 }
 
-// Bytes made at a time before they are written. So few that reading goes on meanwhile: with 4096 the processor reads
-// and writes by turns, at two thirds of the speed.
+// Bytes made at a time before they are written. Small, so that reading continues meanwhile: with 4096 the processor
+// alternates between reading and writing, at two thirds of the speed.
 constexpr int64_t kStreamBlock = 512;
 
-// Calls f(to, first, n), which makes the elements [first, first + n) of an output at `to`, block by block; a block is a
-// multiple of `unit` elements long, which must not be longer than a block.
+// Calls f(to, first, n), which writes the elements [first, first + n) of an output to `to`, block by block; the length
+// of a block is a multiple of `unit` elements, which must fit in a block.
 template <class T, class F>
 inline void stream_blocks(T *out, int64_t n, int64_t unit, F f) {
   constexpr int64_t kBlock = kStreamBlock / (int64_t)sizeof(T);
@@ -59,7 +59,7 @@ inline void stream_blocks(T *out, int64_t n, int64_t unit, F f) {
   }
 }
 
-// The same for all, or block by block where the output is large.
+// Calls f once for all, or block by block if the output is large.
 template <class T, class F>
 inline void write_blocks(T *out, int64_t n, const Scratch &scratch, F f) {
   if (!scratch.is_output_large) return f(out, 0, n);

@@ -14,24 +14,24 @@ namespace {
 
 enum Upsampling { AS_IS, H2, V2, H2V2, REPEAT };
 
-// A component, in samples of its own.
+// A component; positions in its own samples.
 struct Component {
   bool wanted;
-  int size, width, height;  // of a block; blocks in an MCU
-  int times_x, times_y;     // how often each sample counts in the image
+  int size, width, height;  // of a block in samples; of an MCU in blocks
+  int times_x, times_y;     // how often each sample is repeated in the image
   Upsampling upsampling;
-  int64_t columns, rows;          // the whole component, without the padding of its last MCUs
-  int64_t mcu_columns, mcu_rows;  // of an MCU
+  int64_t columns, rows;          // of the whole component, without the padding of its last MCUs
+  int64_t mcu_columns, mcu_rows;  // samples of an MCU
   const uint16_t *quantisers;
   InverseDct inverse_dct;
-  // At least two rows of MCUs in turn, beginning with the first wanted MCU; a power of two rows.
+  // Rows of the ring buffer: a power of two, at least two rows of MCUs. Columns begin with the first wanted MCU.
   int64_t ring;
   uint8_t *plane;
   int64_t stride, left;
   uint8_t *line;  // an upsampled row
 
   const uint8_t *row(int64_t y) const { return plane + (y & (ring - 1)) * stride - left; }
-  // The component's columns that those of the image need.
+  // The component's columns that the image's columns [x0, x1) need.
   void needs(int64_t x0, int64_t x1, int64_t *from, int64_t *to) const {
     bool neighbours = upsampling == H2 || upsampling == H2V2;
     *from = std::max<int64_t>(0, x0 / times_x - neighbours);
@@ -50,7 +50,7 @@ struct Component {
 struct Picture {
   Component components[kMostComponents];
   int n_components;
-  int64_t first_mcu, end_mcu;  // the wanted ones of each row
+  int64_t first_mcu, end_mcu;  // the wanted MCUs of each row
   PixelRows out;
   J_COLOR_SPACE stored, asked;
 };
@@ -100,7 +100,7 @@ bool describe(Component &c, const jpeg_decompress_struct &d, const jpeg_componen
   return true;
 }
 
-// Which colours can be made, and from how many components. 0: leave it to libjpeg.
+// The number of components needed for the wanted colours; 0: leave the file to libjpeg.
 int needed_components(const jpeg_decompress_struct &d) {
   J_COLOR_SPACE from = d.jpeg_color_space, to = d.out_color_space;
   if (to == JCS_GRAYSCALE) return from == JCS_GRAYSCALE || from == JCS_YCbCr ? 1 : 0;
@@ -129,7 +129,7 @@ bool describe(Picture &p, const jpeg_decompress_struct &d, const PixelRows &out,
     p.first_mcu = std::min(p.first_mcu, from / c.mcu_columns);
     p.end_mcu = std::max(p.end_mcu, (to - 1) / c.mcu_columns + 1);
   }
-  // Neighbours of the first and last sample may be read, whether they count or not.
+  // Neighbours of the first and last sample may be read, used or not.
   constexpr int64_t margin = 64;
   int64_t bytes = 0;
   auto place = [&](int64_t n) {
@@ -151,8 +151,8 @@ bool describe(Picture &p, const jpeg_decompress_struct &d, const PixelRows &out,
   return true;
 }
 
-// One row of MCUs. The blocks of those that are wanted go to their targets, one block late: so the inverse DCT of one
-// runs beside the chain of look-ups of the next.
+// Decodes one row of MCUs. Wanted blocks are written one block late, so that the inverse DCT of one runs in parallel
+// with the chain of look-ups of the next.
 CLONES bool decode_row(Scan &scan, int64_t first, int64_t end, Target *targets, int16_t *blocks) {
   Bits bits = scan.bits;
   int16_t *block = blocks, *other = blocks + kBlockRoom;
@@ -189,7 +189,7 @@ CLONES bool decode_row(Scan &scan, int64_t first, int64_t end, Target *targets, 
   return true;
 }
 
-// The samples of a component for row y of the image, from column x0 of the image on.
+// The samples of a component for row y and columns from x0 of the image.
 const uint8_t *upsampled(const Component &c, int64_t y, int64_t x0, int64_t x1) {
   const uint8_t *near = c.row(c.near_row(y));
   if (c.upsampling == AS_IS) return near + x0;
@@ -228,7 +228,7 @@ void write_row(const Picture &p, int64_t y) {
     ycc_to_rgb(rows[0], rows[1], rows[2], w.width, blue_first, out);
 }
 
-// The rim counts as its own neighbour.
+// Samples at the rim are their own neighbours.
 void repeat_rim(const Component &c, int64_t mcu_row) {
   if (c.upsampling != H2 && c.upsampling != H2V2) return;
   int64_t from = mcu_row * c.mcu_rows, to = std::min(c.rows, from + c.mcu_rows);
@@ -240,7 +240,7 @@ void repeat_rim(const Component &c, int64_t mcu_row) {
   }
 }
 
-// Whether there are blocks before the last wanted one that nobody wants.
+// Whether there are unwanted blocks before the last wanted one.
 bool reads_over(const Picture &p, int64_t first_row) {
   if (first_row > 0 || p.first_mcu > 0) return true;
   for (int i = 0; i < p.n_components; i++) {

@@ -147,7 +147,7 @@ void decode_bmp(Bytes in, Canvas &canvas) {
          (long long)h.width, h.bits, (long long)h.least_bytes(), (long long)in.size);
   auto *out = static_cast<uint8_t *>(canvas.begin(h.height, h.width, h.channels, UINT8));
   if (h.coded()) {
-    // Jumps leave pixels unwritten: they have the first colour.
+    // Jumps leave pixels unwritten: they get the first colour.
     for (int64_t i = 0; i < h.height * h.width; i++) put_colour(h, 0, out + i * h.channels);
     return read_runs(in, h, out);
   }

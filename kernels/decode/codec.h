@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a codec is given and what it fills in.
+// Input and output of a codec.
 #pragma once
 #include "decode/decode.h"
 #include "decode/image.h"
@@ -16,7 +16,7 @@ struct Window {
   int64_t y, x, height, width;
 };
 
-// The pixels of the stored image that the window of the oriented image comes from.
+// Maps a window of the oriented image to the stored image.
 Window stored_window(Window oriented, int orientation, int64_t height, int64_t width);
 
 // Writes `window` (of the oriented image) into out, converting colours and data type. Uses part 3 of the scratch.
@@ -29,14 +29,14 @@ void cmyk_to_rgb(const uint8_t *cmyk, int64_t n, bool inverted, uint8_t *rgb);
 // RGB to studio-range YCbCr (ITU-R BT.601); may work in place.
 void rgb_to_ycbcr(const uint8_t *rgb, int64_t n, uint8_t *ycbcr);
 
-// Where a codec that decodes whole images puts them. Hands out the output itself where that is what was asked for,
-// else scratch memory (part 0) that `finish` converts from. Codecs may use parts 1 and 2.
+// Where codecs that decode whole images put them: directly into the output if it has the requested form, else into
+// scratch memory (part 0) that `finish` converts. Codecs may use parts 1 and 2.
 class Canvas {
  public:
   Canvas(const Tensor &out, const DecodeArgs &args, Scratch &scratch) : out_(out), args_(args), scratch_(scratch) {}
-  // Fails unless the extent is the promised one, so that no header decides how much memory is taken.
+  // Fails unless the extent is the announced one, so that no header decides how much memory is allocated.
   void verify(int64_t height, int64_t width) const;
-  // Verifies, and gives room for the whole image. The decoder owes every sample of it.
+  // Verifies the extent and returns memory for the whole image, every sample of which the decoder must write.
   void *begin(int64_t height, int64_t width, int64_t channels, int32_t dtype);
   void finish();
   Scratch &scratch() { return scratch_; }
@@ -48,7 +48,7 @@ class Canvas {
   Pixels pixels_{};
 };
 
-// JPEG decodes only the window, so it takes everything into its own hands.
+// JPEG decodes only the window, so it does everything itself.
 void decode_jpeg(Bytes in, const DecodeArgs &args, const Tensor &out, Scratch &scratch);
 void decode_jpeg_lossless(Bytes in, Canvas &canvas);
 void decode_png(Bytes in, Canvas &canvas);

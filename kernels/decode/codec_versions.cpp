@@ -21,7 +21,7 @@ std::string dotted(int version) {  // WebP's: a byte for each part
   return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 255) + "." + std::to_string(version & 255);
 }
 
-// "Name, Version 1.2.3\n..." or "name-1.2.3": from the first digit to the end of its word.
+// Finds the number in "Name, Version 1.2.3\n..." or "name-1.2.3": from the first digit to the end of its word.
 std::string number_in(const std::string &text) {
   size_t begin = text.find_first_of("0123456789");
   if (begin == std::string::npos) return text;
@@ -36,7 +36,7 @@ std::string all() {
 
 }  // namespace
 
-// A line for each: its name and version. The text is never freed.
+// One line per codec: its name and version. The text is never freed.
 EXPORT const char *codec_versions() {
   static const std::string text = all();
   return text.c_str();

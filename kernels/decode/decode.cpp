@@ -3,7 +3,7 @@
 
 #include "decode/codec.h"
 
-// Everything that a codec relies on: arguments are columns filled elsewhere, and memory safety must not rest on them.
+// Checks all that a codec relies on: arguments come from columns filled elsewhere; memory safety must not depend on it.
 static void check(const Tensor &out, Bytes in, const DecodeArgs &a) {
   if (in.size == 0) fail("empty file");
   if (out.ndim != 3) fail("[internal error] a decoded image has 3 dimensions, not %d", out.ndim);

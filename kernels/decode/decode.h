@@ -6,9 +6,8 @@
 // The numbers are those of types.DALIImageType.
 enum ImageType : int32_t { RGB, BGR, GRAY, YCBCR, ANY_DATA };
 
-// format, height and width are what plan_images said; the decoder verifies them.
-// y and x are the window's origin in the oriented (and, after scaling, smaller) image; its extent is the output's
-// shape.
+// format, height and width come from plan_images; the decoder verifies them. y and x are the window's origin in the
+// oriented (and, after scaling, smaller) image; its extent is the output's shape.
 struct DecodeArgs {
   int64_t y;
   int64_t x;

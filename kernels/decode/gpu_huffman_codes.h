@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Huffman codes on the GPU: the bits of a scan, and tables in shared memory of what they begin with. See
-// jpeg_huffman.cu.
+// Huffman codes on the GPU: a bit reader, and look-up tables in shared memory. See jpeg_huffman.cu.
 #pragma once
 #include "core/gpu.h"
 #include "decode/jpeg_huffman.h"
 
-constexpr int kLook = 10;  // bits that one look-up decides
+constexpr int kLook = 10;  // bits per look-up
 
-// What the next bits begin with. In the lower half, of the first symbol: the bits of its code and its value, those of
-// the value, how far it moves the place in the block. In the upper half, of all symbols whose codes are known: their
-// bits, and how far they move the place. 0: a long code.
+// Entry of a look-up table. Lower half, for the first symbol: bits of code and value together, bits of the value, and
+// the step of the position in the block. Upper half, for all symbols with complete codes: their bits and their step. 0:
+// a long code.
 constexpr int kSizeAt = 5, kFirstStepAt = 9, kLengthAt = 16, kStepAt = 25;
 constexpr int kEndOfBlock = 64, kIrregular = 127;  // steps
 
 struct Codes {
   uint32_t look[kScanTables << kLook];
-  uint8_t natural[64];  // right behind them
+  uint8_t natural[64];  // directly after `look`
   uint32_t limit[18 * kScanTables];
   int32_t offset[18 * kScanTables];
   uint8_t symbols[256 * kScanTables];
 };
 
-// From the place in a block to the one in rows (figure A.6 of ITU-T T.81).
+// Maps a position in zigzag order to one in row order (figure A.6 of ITU-T T.81).
 __constant__ uint8_t kNaturalPlace[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
                                           12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
                                           35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
                                           58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 DEVICE uint32_t big_endian(uint32_t x) { return __byte_perm(x, 0, 0x0123); }
-// The upper `size` bits, 0 to 31.
+// The upper `size` bits; `size` is 0 to 31.
 DEVICE uint32_t upper(uint32_t bits, int size) { return __funnelshift_l(bits, 0, size); }
 
-// The next 32 bits, moving on by at most 31.
+// Shows the next 32 bits; advances by at most 31.
 struct BitReader {
   const uint32_t *data;
   uint32_t first, second, ahead;
@@ -50,7 +49,7 @@ struct BitReader {
   }
 };
 
-// How `look` describes the first symbol.
+// The first symbol's half of an entry of `look`.
 DEVICE uint32_t first_symbol(int table, int length, int symbol) {
   const int size = symbol & 15, run = symbol >> 4;
   int step = run + 1;
@@ -62,7 +61,7 @@ DEVICE int first_length(uint32_t found) { return found & 31; }
 DEVICE int first_step(uint32_t found) { return found >> kFirstStepAt & 127; }
 DEVICE int all_lengths(uint32_t found) { return (int)__byte_perm(found, 0, 0x4442); }
 
-// What a code of more than kLook bits is.
+// The entry for a code of more than kLook bits.
 __device__ __noinline__ uint32_t long_code(const Codes &codes, int table, uint32_t bits) {
   const uint32_t *limit = codes.limit + 18 * table;
   bits >>= 16;
@@ -76,7 +75,7 @@ __device__ __noinline__ uint32_t long_code(const Codes &codes, int table, uint32
   return first | first_length(first) << kLengthAt | (uint32_t)first_step(first) << kStepAt;
 }
 
-// The tables; where they lie in shared memory is found once.
+// The tables; their address in shared memory is computed once.
 struct Looks {
   const Codes &codes;
 #ifdef __CUDA_ARCH__
@@ -101,7 +100,7 @@ struct Looks {
   }
 };
 
-// All threads of a block of kEntropyThreads.
+// Called by all threads of a block of kEntropyThreads.
 DEVICE void read_codes(Codes &codes, const JpegScan &s) {
   const int t = threadIdx.x;
   for (int i = t; i < 18 * kScanTables; i += kEntropyThreads)
@@ -127,7 +126,7 @@ DEVICE void read_codes(Codes &codes, const JpegScan &s) {
     const int table = i >> kLook;
     int length = 0, step = 0;
     do {
-      // What lies behind the bits that are looked at does not matter to a code that ends before.
+      // The bits after those looked at don't affect a code that ends before them.
       const uint32_t next = halves[2 * (table << kLook | i << length & (1 << kLook) - 1)];
       const int end = length + first_length(next), size = next >> kSizeAt & 15, by = first_step(next);
       if (next == 0 || end - size > kLook || end > 31) break;

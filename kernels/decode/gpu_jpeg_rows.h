@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of pixels from the planes of the usual JPEG files: YCbCr whose colour components are as large as the image, or
-// half as wide, or half as wide and high; stored as they lie; as RGB or BGR of bytes.
+// Writes rows of pixels from the planes of the usual JPEG files: YCbCr with colour components as large as the image,
+// half as wide, or half as wide and high; without rotation; as 8-bit RGB or BGR.
 #pragma once
 #include "core/gpu.h"
 #include "decode/decode.h"
 #include "decode/jpeg_coefficients.h"
 #include "decode/jpeg_pixels.h"
 
-// A component's plane: the stored part of it, and how it is upsampled.
+// The stored part of a component's plane, and its upsampling factors.
 struct Plane {
   const uint8_t *data;
   int first_y, first_x, height, width, stride, x_factor, y_factor;
@@ -21,7 +21,7 @@ struct Plane {
   __device__ const uint8_t *row(int y) const { return data + (int64_t)(y - first_y) * stride - first_x; }
 };
 
-// A byte of `word` with its sign.
+// A signed byte of `word`.
 template <int BYTE>
 __device__ int32_t signed_byte(uint32_t word) {
 #ifdef __CUDA_ARCH__
@@ -35,7 +35,7 @@ __device__ int32_t signed_byte(uint32_t word) {
 #endif
 }
 
-// x, but no less than 0 and no more than `most`.
+// x clamped to 0..most.
 __device__ inline int32_t limited(int32_t x, int32_t most) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   int32_t y;
@@ -46,8 +46,8 @@ __device__ inline int32_t limited(int32_t x, int32_t most) {
 #endif
 }
 
-// Four neighbouring columns of a colour component that is half as wide as the image, of which `there` are stored, the
-// one before them and the one behind, none of them beyond what is stored.
+// Four neighbouring columns of a colour component that is half as wide as the image; `there` of them are stored.
+// `before` and `behind` are the columns next to them, clamped to the stored ones.
 struct Columns {
   int first, before, behind, there;
 
@@ -56,7 +56,7 @@ struct Columns {
     const int last = min(p.width, p.first_x + p.stride) - 1;
     first = x >> 1, before = max(first - 1, p.first_x), behind = min(first + 4, last), there = last - first + 1;
   }
-  // Halves of words: the samples 0 and 1, 2 and 3, and in the lower half that before and that behind.
+  // Reads samples 0 and 1, then 2 and 3, as halves of words, and in the lower halves the one before and the one behind.
   __device__ void read(const uint8_t *row, uint32_t (&samples)[4]) const {
     uint32_t word = *(const uint32_t *)(row + first);
     if (there < 4)  // the last one is repeated
@@ -68,16 +68,16 @@ struct Columns {
   }
 };
 
-// Eight neighbouring samples at the image's resolution, less 128, as pairs in halves of words, of which the lower bytes
+// Eight neighbouring samples at the image's resolution, minus 128, as pairs in halves of words whose lower bytes
 // count: the samples 0 and 2, 1 and 3, 4 and 6, 5 and 7. Sums of halves stay in their halves.
 constexpr uint32_t kBytes = 0x00ff00ffu, kMiddle = 0x00800080u, kOnes = 0x00010001u;
 
-// Of samples as they are stored.
+// From samples at full resolution.
 __device__ inline void as_stored(uint2 word, uint32_t (&halves)[4]) {
   halves[0] = (word.x & kBytes) ^ kMiddle, halves[1] = (word.x >> 8 & kBytes) ^ kMiddle;
   halves[2] = (word.y & kBytes) ^ kMiddle, halves[3] = (word.y >> 8 & kBytes) ^ kMiddle;
 }
-// Of what Columns::read gives, for the stored row next to the wanted one and, if Y is 2, for the one on its other side.
+// From the result of Columns::read for the nearer stored row and, if Y is 2, for the farther one.
 template <int Y>
 __device__ void upsampled(const uint32_t (&near)[4], const uint32_t (&far)[4], uint32_t (&halves)[4]) {
   uint32_t s[4];
@@ -93,30 +93,30 @@ __device__ void upsampled(const uint32_t (&near)[4], const uint32_t (&far)[4], u
   }
 }
 
-constexpr int kRowWarps = 8, kRowRun = 8;             // warps of a block; pixels of a lane
-constexpr int kRowStrip = 32 * kRowRun;               // pixels of a warp
-constexpr int kMostRowBlocks = 1 << 24;               // of 64 bytes, which are addressed by 31 bits
-constexpr int kRowWords = 3 * kRowStrip / 4 + 4 + 4;  // in shared memory; they begin anywhere in 16 bytes
+constexpr int kRowWarps = 8, kRowRun = 8;             // warps per block; pixels per lane
+constexpr int kRowStrip = 32 * kRowRun;               // pixels per warp
+constexpr int kMostRowBlocks = 1 << 24;               // blocks of 64 bytes, addressed with 31 bits
+constexpr int kRowWords = 3 * kRowStrip / 4 + 4 + 4;  // in shared memory; pixels may begin anywhere in 16 bytes
 
-// How the outer two channels and the inner one follow from both colour differences, in 16-bit fixed point.
+// Factors of the colour differences for the outer two channels and the inner one, in 16-bit fixed point.
 struct OuterColours {
   int32_t first, last, inner_first, inner_last;
 };
 
-// The words of eight pixels: luma, and the colour differences that the first and the last channel have.
+// The words of eight pixels: from luma, and the colour differences of the first and the last channel.
 __device__ inline void colour_words(uint32_t (&words)[6], uint2 luma, const uint32_t (&u)[4], const uint32_t (&v)[4],
                                     const OuterColours &k) {
   constexpr int32_t kMost = 0xffffff;
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     const uint32_t y = half ? luma.y : luma.x;
-    int32_t x[12];  // the byte above 16 bits is the channel
+    int32_t x[12];  // the channel is the byte above the lower 16 bits
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const uint32_t us = u[2 * half + (i & 1)], vs = v[2 * half + (i & 1)];
       const int32_t a = i < 2 ? signed_byte<0>(us) : signed_byte<2>(us),
                     b = i < 2 ? signed_byte<0>(vs) : signed_byte<2>(vs);
-      const int32_t middle = (int32_t)__byte_perm(y, 0x8000, 0x4054 | i << 8);  // and one half
+      const int32_t middle = (int32_t)__byte_perm(y, 0x8000, 0x4054 | i << 8);  // plus one half
       x[3 * i] = limited(middle + k.first * a, kMost);
       x[3 * i + 1] = limited(middle + k.inner_first * a + k.inner_last * b, kMost);
       x[3 * i + 2] = limited(middle + k.last * b, kMost);
@@ -128,8 +128,8 @@ __device__ inline void colour_words(uint32_t (&words)[6], uint2 luma, const uint
   }
 }
 
-// A warp writes a strip of a row: eight pixels of each lane, the first of which are at `segment`, from `begin` up to
-// `end`. `place` is where the pixel `segment` is, or would be.
+// A warp writes pixels [begin, end) of a strip of a row: eight pixels per lane from the pixel `segment` on, whose
+// address is (or would be) `place`.
 __device__ inline void write_strip(const uint32_t (&words)[6], uint8_t *place, int segment, int begin, int end,
                                    uint32_t *staged) {
   const int lane = threadIdx.x % 32, at = segment + lane * kRowRun, behind = min(segment + kRowStrip, end);
@@ -142,7 +142,7 @@ __device__ inline void write_strip(const uint32_t (&words)[6], uint8_t *place, i
     if (bits && at + kRowRun >= behind) to[6] = __funnelshift_l(words[5], 0, bits);
   }
   __syncwarp();
-  // Of bytes from that place on, less `shift`, which is a multiple of 16.
+  // Byte offsets from place - shift, which is a multiple of 16.
   const int from = 3 * (max(segment, begin) - segment) + shift, to = 3 * (behind - segment) + shift;
   const int low = min((from + 15) & ~15, to), high = max(to & ~15, low);
   uint8_t *const aligned = place - shift;
@@ -153,9 +153,8 @@ __device__ inline void write_strip(const uint32_t (&words)[6], uint8_t *place, i
   __syncwarp();
 }
 
-// A warp takes a row, or two between the same stored rows of the colour components, which both lie alike: `to_other` is
-// how far the third component is behind the second. Grid: x any number. 32 * kRowWarps threads; `staged` is shared
-// memory.
+// A warp takes a row, or the two rows between the same stored rows of the colour components. These have the same
+// layout; the third is `to_other` behind the second. Grid: any x. 32 * kRowWarps threads; `staged` is shared memory.
 template <int X, int Y>
 __device__ void write_rows(const Tensor &out, const JpegPixelsArgs &a, const Plane &luma, const Plane &chroma,
                            int to_other, bool is_bgr, uint32_t *staged) {
@@ -165,14 +164,14 @@ __device__ void write_rows(const Tensor &out, const JpegPixelsArgs &a, const Pla
   const OuterColours k =
       is_bgr ? OuterColours{116130, 91881, -22554, -46802} : OuterColours{91881, 116130, -46802, -22554};
   uint32_t *const mine = staged + warp * kRowWords;
-  // Where the pixel 0, 0 of the image is, or would be; of the colours, that of the first and of the last channel.
+  // The (possibly virtual) address of pixel 0, 0 of the image; for the colours, of the first and the last channel.
   const uint8_t *const light = luma.data - luma.first_y * luma.stride - luma.first_x;
   const uint8_t *const colour = chroma.data - chroma.first_y * chroma.stride - chroma.first_x;
   const int first_at = is_bgr ? 0 : to_other, last_at = to_other - first_at;
   const int last_pair = Y == 1 ? top + height - 1 : (top + height) >> 1;
   int pair = (Y == 1 ? top : (top + 1) >> 1) + blockIdx.x * kRowWarps + warp;
   for (; pair <= last_pair; pair += gridDim.x * kRowWarps) {
-    // The rows of colours above and below the rows 2 * pair - 1 and 2 * pair.
+    // The colour rows above and below rows 2 * pair - 1 and 2 * pair.
     const int above = (Y == 1 ? pair : max(pair - 1, 0)) * chroma.stride,
               below = Y == 1 ? 0 : min(pair, chroma.height - 1) * chroma.stride;
     for (int segment = begin & ~(kRowRun - 1); segment < end; segment += kRowStrip) {
@@ -207,7 +206,7 @@ __device__ void write_rows(const Tensor &out, const JpegPixelsArgs &a, const Pla
   }
 }
 
-// Whether the picture is of the usual kind, and written then.
+// Writes the picture if it is of the usual kind; returns whether it is.
 __device__ inline bool write_usual(const Tensor &out, const JpegPixelsArgs &a, const JpegRecord &r,
                                    const uint8_t *planes) {
   if (r.n_components != 3 || r.colour != JPEG_YCC || a.orientation > 1) return false;

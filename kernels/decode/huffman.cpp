@@ -5,7 +5,7 @@
 
 namespace {
 
-// Fills `found` with length << 8 | symbol of the code that the next `look` bits begin with; 0: it is longer.
+// Fills `found` with length << 8 | symbol of the code at the start of the next `look` bits; 0 if it is longer.
 bool build(CodeLengths &c, const uint8_t counts[17], const uint8_t symbols[256], int look, uint16_t *found) {
   memset(found, 0, sizeof *found << look);
   memcpy(c.symbols, symbols, 256);
@@ -50,7 +50,7 @@ bool build(AcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
     AcTable::Entry &e = t.fast[i] = {0, kOther, kNowhere, kNowhere, 0, 0, 0};
     int bits = 0, step = 0;  // of the symbols so far
     for (int n = 0; n < 2; n++) {
-      // Zeros behind the bits looked at do not matter to a code that ends before.
+      // The zeros after the bits looked at don't affect a code that ends before them.
       const int code = found[i << bits & ((1 << kAcLook) - 1)], symbol = code & 255;
       const int length = code >> 8, run = symbol >> 4, size = symbol & 15, end = bits + length + size;
       if (length == 0 || bits + length > kAcLook || end > kMostFastBits) break;
@@ -64,7 +64,7 @@ bool build(AcTable &t, const uint8_t counts[17], const uint8_t symbols[256]) {
         e.run1 = (uint8_t)run;
         e.value1 = (int16_t)extend((uint64_t)i << (64 - kAcLook), length, size);
       } else {
-        // The sign is the first of the extra bits. Without them, the bits that are taken are none.
+        // The sign is the first of the extra bits, so it must be among the bits looked at; size 0 has none.
         if (size > 0 && bits + length == kAcLook || size > 7) break;
         const bool negative = size > 0 && !(i >> (kAcLook - 1 - bits - length) & 1);
         e.run2 = (uint8_t)(step + run);
@@ -102,7 +102,7 @@ void build_skips(AcTable &t) {
   t.has_skips = true;
 }
 
-// The tables of the last files, the one unused for longest giving way.
+// The tables of the last files; the least recently used one is replaced.
 template <class Table>
 class Cache {
  public:
@@ -117,7 +117,7 @@ class Cache {
     }
     if (!slot->table) slot->table.reset(new Table);
     slot->used = 0;
-    memset(slot->counts, 255, 17);  // no table has that
+    memset(slot->counts, 255, 17);  // never equal to a table's counts
     if (!build(*slot->table, counts, symbols)) return nullptr;
     memcpy(slot->counts, counts, 17);
     memcpy(slot->symbols, symbols, 256);

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Huffman codes of baseline JPEG (ITU-T T.81, F.2.2), read one or two symbols at a time.
 //
-// Decoding is a chain of dependent steps: the next code begins where this one ends. So the look-up gives the length
-// first, of a symbol with its extra bits and, where the bits looked at show its code, of the next symbol too; the
-// values are computed beside the chain. Whatever is irregular is refused, for libjpeg to judge.
+// Decoding is a chain of dependent steps: the next code begins where this one ends. So a look-up first gives the
+// length, of a symbol with its extra bits and, if its code is visible, of the next symbol too; the values are computed
+// in parallel. Irregular data is refused, for libjpeg to judge.
 #pragma once
 #include <cstring>
 
 #include "core/tensor.h"
 
-// These gain from being compiled for the instruction set of the loop they are in.
+// Compiled for the instruction set of the loop they are inlined into.
 #define INLINE __attribute__((always_inline)) inline
 
 constexpr int kDcLook = 8, kAcLook = 10, kSkipLook = 11;
-constexpr int kEndOfBlock = 128;  // added to the place in a block when it ends
-constexpr int kOther = 255;       // added when a symbol is not in the table
-constexpr int kNowhere = 128;     // added to a place, what is stored there is lost
-constexpr int kBlockRoom = 80;    // coefficients a block needs, the last 16 of which are lost
+constexpr int kEndOfBlock = 128;  // added to the position in a block at its end
+constexpr int kOther = 255;       // added if a symbol is not in the table
+constexpr int kNowhere = 128;     // added to a position whose value is to be discarded
+constexpr int kBlockRoom = 80;    // coefficients a block needs; the last 16 are discarded
 
-// Any code, by comparing with the first code of each length.
+// Decodes any code by comparing with the first code of each length.
 struct CodeLengths {
-  uint32_t limit[18];  // left-aligned in 16 bits: where the codes of this length end
-  int32_t offset[17];  // from a code to its place in `symbols`
+  uint32_t limit[18];  // per length, the end of its codes, left-aligned in 16 bits
+  int32_t offset[17];  // from a code to its index in `symbols`
   uint8_t symbols[256];
 };
 
-// The size of a difference (0 to 11) and its extra bits.
+// Bits of a DC difference (0 to 11), and the code before them.
 struct DcTable {
   struct Entry {
     uint8_t length;  // of code and extra bits; 0: the code is longer than kDcLook bits
-    uint8_t skip;    // of the code
+    uint8_t skip;    // length of the code
     uint8_t size;
     uint8_t unused;
   };
@@ -37,21 +37,21 @@ struct DcTable {
   CodeLengths codes;
 };
 
-// Runs of zeros and the coefficient behind them. An entry has up to two of them: the first complete in the bits looked
-// at; of the second, the code and the sign. One that is missing goes nowhere.
+// Runs of zeros and the coefficient after them. An entry has up to two: the first is complete in the bits looked at; of
+// the second, they hold the code and the sign. A missing one is written to kNowhere.
 struct AcTable {
   struct Entry {
-    uint8_t length;      // of all; 0: no symbol that is in this table
-    uint8_t step;        // how far the place in the block moves
-    uint8_t run1, run2;  // from the place to the coefficients
+    uint8_t length;      // of all; 0 if no symbol in this table matches
+    uint8_t step;        // step of the position in the block
+    uint8_t run1, run2;  // from the position to the coefficients
     int16_t value1;
-    uint8_t size2;  // how many of the bits, the last ones, are the second's
-    int8_t base2;   // what to add to them
+    uint8_t size2;  // the number of bits, the last ones, that belong to the second value
+    int8_t base2;   // added to these bits
   };
   Entry fast[1 << kAcLook];
   CodeLengths codes;
   uint8_t counts[17];
-  // For blocks that nobody wants: as many symbols as the next bits hold.
+  // For unwanted blocks: as many symbols as the next bits hold.
   struct Skip {
     uint8_t length, step;
   };
@@ -59,15 +59,15 @@ struct AcTable {
   Skip skips[1 << kSkipLook];
 };
 
-// Three look-ups are made between refills.
+// Three look-ups fit between refills.
 constexpr int kMostFastBits = 18;
 
-// The tables of a DHT segment: how many codes there are of each length (1 to 16), and their symbols. They are kept per
-// thread, as most files have the same; null if they are not a code. A table lives until seven others were asked for.
+// The tables of a DHT segment: the number of codes of each length (1 to 16), and their symbols. Null if they are no
+// valid code. Cached per thread, as most files use the same; a table lives until seven others have been requested.
 const DcTable *dc_table(const uint8_t counts[17], const uint8_t symbols[256]);
 const AcTable *ac_table(const uint8_t counts[17], const uint8_t symbols[256], bool with_skips);
 
-// From the place in a block to the one in rows (figure A.6 of ITU-T T.81), and behind it for what is to be lost.
+// Maps a position in zigzag order to one in row order (figure A.6 of ITU-T T.81), then positions to be discarded.
 struct Natural {
   uint8_t at[kNowhere + 64];
   constexpr Natural() : at() {
@@ -96,11 +96,11 @@ struct Natural {
 constexpr Natural kNatural;
 
 struct Bits {
-  uint64_t window;      // the next bits, first at the top
+  uint64_t window;      // the next bits, the first at the top
   int held;             // how many of them are valid
   const uint8_t *next;  // 8 bytes can be read from here
 
-  // At least 56 bits are held afterwards. Bytes that only half fit in are read again next time.
+  // Holds at least 56 bits afterwards. Bytes that only fit partly are read again next time.
   INLINE void fill() {
     uint64_t word;
     memcpy(&word, next, 8);
@@ -112,7 +112,7 @@ struct Bits {
     window <<= n;
     held -= n;
   }
-  // The next symbol of any length; -1 if there is no such code.
+  // The next symbol of any length; -1 if no code matches.
   int symbol(const CodeLengths &c) {
     uint32_t bits = (uint32_t)(window >> 48);
     int length = 1;
@@ -123,14 +123,14 @@ struct Bits {
   }
 };
 
-// The value of the `size` extra bits behind the first `skip` (F.2.2.1): their upper half is positive.
+// The value of the `size` extra bits after the first `skip` (F.2.2.1): the upper half of the range is positive.
 INLINE int extend(uint64_t window, int skip, int size) {
   const uint64_t bits = window << skip, negative = ~(uint64_t)((int64_t)bits >> 63);
   return (int)(bits >> 1 >> (63 - size)) - (int)(negative & ((1ull << size) - 1));
 }
 
-// One symbol of any kind; into zeros, if there are any. Returns the place behind it (64 at the end of the block); 65:
-// irregular.
+// Reads one symbol of any kind; writes into zeros unless `out` is null. Returns the next position (64 at the end of the
+// block), or 65 if irregular.
 INLINE int read_symbol(Bits &b, const AcTable &t, int k, int16_t *out) {
   b.fill();
   int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
@@ -142,11 +142,11 @@ INLINE int read_symbol(Bits &b, const AcTable &t, int k, int16_t *out) {
   return k + 1;
 }
 
-// Whether a block has ended well at place k >= 64. If not, the symbol is not in the table, or several were taken of
-// which the first may have been the block's last: it is to be read again, as a single one.
+// Whether a block has ended properly at position k >= 64. If not, the symbol is not in the table, or the first of
+// several may have been the block's last: read it again as a single one.
 INLINE bool is_end(int k) { return k == 64 || k > kEndOfBlock && k < kEndOfBlock + 64; }
 
-// Reads the coefficients behind the first into zeros. False: irregular.
+// Reads the coefficients after the first into zeros.
 // FLAT: all of them are zeros.
 enum Outcome { IRREGULAR, FULL, FLAT };
 
@@ -178,7 +178,7 @@ INLINE Outcome read_ac(Bits &b, const AcTable &t, int16_t *out) {
   }
 }
 
-// Reads over them.
+// Skips them. Returns false if irregular.
 INLINE bool skip_ac(Bits &b, const AcTable &t) {
   const AcTable::Skip *e;
   uint64_t before;
@@ -203,7 +203,7 @@ INLINE bool skip_ac(Bits &b, const AcTable &t) {
   }
 }
 
-// The first coefficient as a difference; INT32_MAX: irregular.
+// The difference of the first coefficient; INT32_MAX if irregular.
 INLINE int read_dc(Bits &b, const DcTable &t) {
   b.fill();
   const DcTable::Entry e = t.fast[b.window >> (64 - kDcLook)];

@@ -11,16 +11,16 @@ constexpr int kFraction = 13, kBetween = 2;  // bits of the constants, and of th
 
 constexpr int32_t fixed(double x) { return (int32_t)(x * (1 << kFraction) + (x < 0 ? -0.5 : 0.5)); }
 
-// Sums in 16 bits wrap, what is stored in 16 bits saturates.
+// 16-bit sums wrap; values stored in 16 bits saturate.
 inline int32_t wrap(int32_t x) { return (int16_t)(uint32_t)x; }
 inline int32_t saturated(int32_t x) { return x < -32768 ? -32768 : x > 32767 ? 32767 : x; }
 inline int32_t rounded_shift(int32_t x, int n) { return (int32_t)((uint32_t)x + (1u << (n - 1))) >> n; }
-// Products and sums of damaged data may leave 32 bits.
+// Products and sums of damaged data may overflow 32 bits.
 inline int32_t add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 inline int32_t sub(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
 inline int32_t mul(int32_t a, int32_t b) { return (int32_t)((uint32_t)a * (uint32_t)b); }
 
-// Eight values in[0], in[step], ..., each of 16 bits; the results times 2^kFraction.
+// Transforms eight 16-bit values in[0], in[step], ...; results are scaled by 2^kFraction.
 inline void idct8(const int16_t *in, int step, int32_t out[8]) {
   const int32_t x0 = in[0], x1 = in[step], x2 = in[2 * step], x3 = in[3 * step], x4 = in[4 * step], x5 = in[5 * step],
                 x6 = in[6 * step], x7 = in[7 * step];
@@ -39,7 +39,7 @@ inline void idct8(const int16_t *in, int step, int32_t out[8]) {
   for (int i = 0; i < 4; i++) out[i] = add(even[i], odd[i]), out[7 - i] = sub(even[i], odd[i]);
 }
 
-// Half as many results: each the mean of two neighbours of the eight. in[4] has no part in them.
+// Half as many results: each the mean of two neighbours of the eight. in[4] does not contribute.
 inline void idct4(const int16_t *in, int step, int32_t out[4]) {
   const int32_t x0 = in[0], x1 = in[step], x2 = in[2 * step], x3 = in[3 * step], x5 = in[5 * step], x6 = in[6 * step],
                 x7 = in[7 * step];
@@ -55,8 +55,8 @@ inline void idct4(const int16_t *in, int step, int32_t out[4]) {
   out[3] = sub(add(first, e), outer);
 }
 
-// A quarter: each the mean of four of the eight. Only the first and the odd ones have a part in them.
-// The first is given with 32 bits, as it stays between the passes.
+// A quarter: each the mean of four of the eight. Only the first and the odd ones contribute. The first has 32 bits, as
+// between the passes.
 inline void idct2(int32_t x0, const int16_t *in, int step, int32_t out[2]) {
   const int32_t first = (int32_t)((uint32_t)x0 << (kFraction + 2));
   const int32_t odd = add(add(mul(in[7 * step], -fixed(0.720959822)), mul(in[5 * step], fixed(0.850430095))),
@@ -74,7 +74,7 @@ inline void idct(int32_t first, const int16_t *in, int step, int32_t *out) {
 
 template <int kSize>
 void inverse(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride) {
-  // Fewer results are means of more, and carry a bit more for each halving.
+  // Fewer results are means of more, with one more bit for each halving.
   constexpr int more = kSize == 8 ? 0 : kSize == 4 ? 1 : 2;
   int16_t values[64], between[8 * kSize];
   int rest = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverse DCT of libjpeg's accurate integer method, to the bit: C. Loeffler, A. Ligtenberg, G. Moschytz, "Practical
+// The inverse DCT of libjpeg's accurate integer method, bit-exact: C. Loeffler, A. Ligtenberg, G. Moschytz, "Practical
 // fast 1-D DCT algorithms with 11 multiplications" (ICASSP 1989), columns first, in 13-bit fixed point, with 16 bits
-// between the passes. All instruction sets compute the same bits, also where the numbers of damaged data overflow.
+// between the passes. All instruction sets give the same bits, even if damaged data overflows.
 #pragma once
 #include <cstdint>
 
 // Dequantises a block (64 coefficients in rows, 32-byte aligned), writes its samples into rows `stride` apart and
-// leaves zeros behind.
+// clears the block.
 typedef void (*InverseDct)(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride);
 
-// For blocks of size x size samples: 8, or a scaled-down image's 4, 2 or 1. The best for this processor.
+// For blocks of size x size samples: 8, or for scaled-down images 4, 2 or 1. The fastest for this processor.
 InverseDct inverse_dct(int size);
 
-// A block with nothing but its first coefficient.
+// The sample of a block that has only its first coefficient.
 inline uint8_t flat_sample(int16_t dc, uint16_t quantiser) {
   int16_t first_pass = (int16_t)((uint32_t)dc * quantiser << 2);
   int sample = ((first_pass + 16) >> 5) + 128;

@@ -19,7 +19,7 @@ constexpr int16_t fixed(double x) { return (int16_t)(x * 8192 + (x < 0 ? -0.5 : 
 constexpr int32_t pair(int16_t a, int16_t b) { return (int32_t)((uint16_t)a | (uint32_t)(uint16_t)b << 16); }
 AVX2_INLINE __m256i weights(int16_t a, int16_t b) { return _mm256_set1_epi32(pair(a, b)); }
 
-// The eight inputs of the transform in pairs, with the sums that are made in 16 bits.
+// The eight inputs of the transform in pairs, with the sums made in 16 bits.
 struct Pairs {
   __m256i x26, x17, x35, s37_s15;
   __m256i sum04, difference04;  // in the upper half of 32 bits
@@ -54,7 +54,7 @@ AVX2_INLINE void transform(const Pairs &p, __m256i out[8]) {
   }
 }
 
-// A dequantised block. Each lane has four columns: those of an even row below those of the odd one.
+// A dequantised block. Each lane has four columns: an even row below an odd one.
 struct Block {
   __m256i s01, s23, s45, s67;
 };
@@ -87,10 +87,10 @@ AVX2 void inverse_dct_8x8_avx2(int16_t *block, const uint16_t *quantisers, uint8
   const bool one_row = all_zero(_mm256_or_si256(_mm256_or_si256(rows[1], rows[2]), rows[3]), rows[0]);
   clear(block);
 
-  // After the first pass: column j beside column j + 4, in lanes.
+  // After the first pass, in lanes: column j next to column j + 4.
   __m256i c04, c15, c26, c37;
   if (one_row) {
-    // Nothing but the first row: all rows are alike. Here libjpeg does not saturate.
+    // Only the first row is not zero: all rows are equal. Here libjpeg does not saturate.
     const __m256i both = _mm256_slli_epi16(s01, 2);  // columns 0 to 3 in one lane, 4 to 7 in the other
     const __m256i word = _mm256_set1_epi16(0x0100);
     auto spread = [&](int j) __attribute__((target("avx2"), always_inline)) {
@@ -114,7 +114,7 @@ AVX2 void inverse_dct_8x8_avx2(int16_t *block, const uint16_t *quantisers, uint8
     c04 = _mm256_unpacklo_epi64(b03, b47), c15 = _mm256_unpackhi_epi64(b03, b47);
     c26 = _mm256_unpacklo_epi64(b03h, b47h), c37 = _mm256_unpackhi_epi64(b03h, b47h);
   }
-  // Each lane gets four rows: those of column j below those of column j + 4.
+  // Each lane gets four rows: of column j, then of column j + 4.
   c04 = _mm256_permute4x64_epi64(c04, 0xd8), c15 = _mm256_permute4x64_epi64(c15, 0xd8);
   c26 = _mm256_permute4x64_epi64(c26, 0xd8), c37 = _mm256_permute4x64_epi64(c37, 0xd8);
   const __m256i c40 = _mm256_shuffle_epi32(c04, 0x4e), c51 = _mm256_shuffle_epi32(c15, 0x4e);
@@ -162,7 +162,7 @@ constexpr int32_t kEven = pair(fixed(1.847759065), -fixed(0.765366865)),
 AVX2 void inverse_dct_4x4_avx2(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride) {
   const __m256i *rows = (const __m256i *)block;
   const auto [s01, s23, s45, s67] = dequantise(rows, quantisers);
-  // The fifth row has no part in it.
+  // The fifth row does not contribute.
   const __m256i row5 = _mm256_permute2x128_si256(rows[2], rows[2], 0x81);
   const bool one_row = all_zero(_mm256_or_si256(_mm256_or_si256(rows[1], row5), rows[3]), rows[0]);
   clear(block);
@@ -224,7 +224,7 @@ AVX2 void inverse_dct_2x2_avx2(int16_t *block, const uint16_t *quantisers, uint8
   _mm256_store_si256((__m256i *)c, _mm256_packs_epi32(rows[0], rows[1]));
   for (int y = 0; y < 2; y++) {
     const int16_t *low = c + 4 * y, *high = low + 8;
-    // The first column stays as wide as it is.
+    // The first column keeps its width.
     const uint32_t sum = (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(rows[y])) << 15;
     const uint32_t rest = (uint32_t)(low[1] * fixed(3.624509785)) + (uint32_t)(high[3] * -fixed(0.720959822)) +
                           (uint32_t)(low[3] * -fixed(1.272758580)) + (uint32_t)(high[1] * fixed(0.850430095));

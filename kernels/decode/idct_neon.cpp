@@ -51,7 +51,7 @@ constexpr int16_t k0541 = fixed(0.541196100), k0765 = fixed(0.765366865), k1847 
 alignas(16) constexpr int16_t kEven[8] = {k0541, k0541 - k1847, k0541 + k0765, k1175 - k1961, k1175, k1175 - k0390};
 alignas(16) constexpr int16_t kOdd[8] = {k1501 - k0899, -k0899, k3072 - k2562, -k2562, k2053 - k2562, k0298 - k0899};
 
-// Result i is even[i] + odd[i] and result 7 - i their difference. Half of what a shift by kShift takes away is in them.
+// Result i is even[i] + odd[i], result 7 - i their difference. They include half of what a shift by kShift removes.
 template <int kShift>
 inline void transform(const int16x8_t x[8], Wide even[4], Wide odd[4]) {
   const int16x8_t f = vld1q_s16(kEven), g = vld1q_s16(kOdd);
@@ -73,7 +73,7 @@ inline void clear(int16_t *block) {
 
 inline bool all_zero(int16x8_t x) { return vmaxvq_u32(vreinterpretq_u32_s16(x)) == 0; }
 
-// Pairs of 16 bits, then pairs of those, change places.
+// Exchange pairs of 16 bits, then pairs of those.
 inline int16x8_t even16(int16x8_t a, int16x8_t b) { return vtrn1q_s16(a, b); }
 inline int16x8_t odd16(int16x8_t a, int16x8_t b) { return vtrn2q_s16(a, b); }
 inline int16x8_t even32(int16x8_t a, int16x8_t b) {
@@ -109,7 +109,7 @@ void inverse_dct_8x8_neon(int16_t *block, const uint16_t *quantisers, uint8_t *o
   Wide even[4], odd[4];
   dequantise(0);
   if (all_zero(any)) {
-    // Nothing but the first row: all rows are alike. Here libjpeg does not saturate.
+    // Only the first row is not zero: all rows are equal. Here libjpeg does not saturate.
     const int16x8_t row = vshlq_n_s16(x[0], 2);
     x[0] = vdupq_laneq_s16(row, 0), x[1] = vdupq_laneq_s16(row, 1), x[2] = vdupq_laneq_s16(row, 2);
     x[3] = vdupq_laneq_s16(row, 3), x[4] = vdupq_laneq_s16(row, 4), x[5] = vdupq_laneq_s16(row, 5);
@@ -122,7 +122,7 @@ void inverse_dct_8x8_neon(int16_t *block, const uint16_t *quantisers, uint8_t *o
   }
   transform<18>(x, even, odd);
   for (int i = 0; i < 4; i++) x[i] = upper_sum(even[i], odd[i]), x[7 - i] = upper_difference(even[i], odd[i]);
-  // Column j beside column j + 4 as bytes, transposed.
+  // Column j next to column j + 4 as bytes, transposed.
   uint8x16_t c[4];
   for (int i = 0; i < 4; i++) {
     const int8x16_t both = vqshrn_high_n_s16(vqshrn_n_s16(x[i], 2), x[i + 4], 2);
@@ -131,7 +131,7 @@ void inverse_dct_8x8_neon(int16_t *block, const uint16_t *quantisers, uint8_t *o
   auto halves = [](uint8x16_t a) { return vreinterpretq_s16_u8(a); };
   const int16x8_t t0 = halves(vtrn1q_u8(c[0], c[1])), t1 = halves(vtrn2q_u8(c[0], c[1]));
   const int16x8_t t2 = halves(vtrn1q_u8(c[2], c[3])), t3 = halves(vtrn2q_u8(c[2], c[3]));
-  // Row y beside row y + 4, in words that alternate.
+  // Row y next to row y + 4, in alternating words.
   const uint32x4_t r04 = vreinterpretq_u32_s16(even16(t0, t2)), r15 = vreinterpretq_u32_s16(even16(t1, t3));
   const uint32x4_t r26 = vreinterpretq_u32_s16(odd16(t0, t2)), r37 = vreinterpretq_u32_s16(odd16(t1, t3));
   auto store = [&](int y, uint32x4_t two) {
@@ -162,7 +162,7 @@ inline int32x4_t plus(int32x4_t sum, int16x4_t x, int16x8_t factors) {
 
 void inverse_dct_4x4_neon(int16_t *block, const uint16_t *quantisers, uint8_t *out, int64_t stride) {
   int16x8_t x[8];
-  for (int i = 0; i < 8; i++) x[i] = vld1q_s16(block + 8 * i);  // the fifth row has no part in it
+  for (int i = 0; i < 8; i++) x[i] = vld1q_s16(block + 8 * i);  // the fifth row does not contribute
   clear(block);
   int16x8_t any = vorrq_s16(vorrq_s16(x[1], x[2]), x[3]);
   any = vorrq_s16(vorrq_s16(any, x[5]), vorrq_s16(x[6], x[7]));
@@ -179,7 +179,7 @@ void inverse_dct_4x4_neon(int16_t *block, const uint16_t *quantisers, uint8_t *o
     r[0] = narrow<12>(sum + outer), r[1] = narrow<12>(difference + inner);
     r[2] = narrow<12>(difference - inner), r[3] = narrow<12>(sum - outer);
   }
-  // Transposed: column j of four rows beside column j + 4.
+  // Transposed: column j of four rows next to column j + 4.
   const int16x8_t e01 = even16(r[0], r[1]), o01 = odd16(r[0], r[1]), e23 = even16(r[2], r[3]), o23 = odd16(r[2], r[3]);
   const int16x8_t c04 = even32(e01, e23), c26 = odd32(e01, e23), c15 = even32(o01, o23), c37 = odd32(o01, o23);
   const int16x4_t x1 = vget_low_s16(c15), x3 = vget_low_s16(c37), x5 = vget_high_s16(c15), x7 = vget_high_s16(c37);
@@ -212,7 +212,7 @@ void inverse_dct_2x2_neon(int16_t *block, const uint16_t *quantisers, uint8_t *o
   for (int y = 0; y < 2; y++) {
     int16_t c[8];
     vst1q_s16(c, narrow<13>(both[y]));
-    // The first column stays as wide as it is.
+    // The first column keeps its width.
     const uint32_t sum = (uint32_t)(vgetq_lane_s32(both[y].low, 0) >> 13) << 15;
     const uint32_t rest = (uint32_t)(c[1] * kRest[2]) + (uint32_t)(c[3] * kRest[3]) + (uint32_t)(c[5] * kRest[4]) +
                           (uint32_t)(c[7] * kRest[5]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the header of an encoded image says, and bounds-checked reading of headers.
+// Contents of an encoded image's header, and bounds-checked reading of headers.
 #pragma once
 #include <cstring>
 
@@ -16,16 +16,16 @@ enum ImageFormat : int32_t {
   FORMAT_JPEG_LOSSLESS,
 };
 
-// As stored: before `orientation` is applied. Written by plan_images, read back by the decoder as a promise to verify.
+// As stored, before `orientation` is applied. Written by plan_images; the decoder verifies it.
 struct ImageInfo {
-  int32_t format;  // 0: could not be read
+  int32_t format;  // 0 if unreadable
   int32_t height, width;
   int32_t channels;     // after palettes are resolved
   int32_t depth;        // bits per sample as stored
   int32_t orientation;  // EXIF: 1 as is, 2 mirrored, 3 turned by 180, 4 flipped, 5 transposed, 6 right, 7 transversed,
                         // 8 left
-  int64_t least_bytes;  // a file with that many pixels is at least so long; 0: no bound is known
-  int32_t plain;        // a JPEG that hardware decoders take: baseline, YCbCr, usual sampling, with its end marker
+  int64_t least_bytes;  // the minimum file size for this many pixels; 0 if unknown
+  int32_t plain;        // a JPEG for hardware decoders: baseline, YCbCr, usual sampling, with its end marker
 };
 
 // An encoded file in memory. Nothing past `size` is ever read.
@@ -57,15 +57,15 @@ struct Bytes {
 inline void check_extent(const char *format, int64_t height, int64_t width) {
   if (height <= 0 || width <= 0 || height > INT32_MAX || width > INT32_MAX)
     fail("%s: height %lld and width %lld are not a size", format, (long long)height, (long long)width);
-  // Keeps products with channels and bytes far from overflow.
+  // Keeps products with channels and bytes from overflowing.
   if (height > (1ll << 40) / width)
     fail("%s: %lld x %lld pixels are too many", format, (long long)height, (long long)width);
 }
 
-// The orientation in an EXIF block (a TIFF structure); 1 if it has none or makes no sense.
+// The orientation in an EXIF block (a TIFF structure); 1 if it has none or an invalid one.
 int exif_orientation(Bytes exif);
 
-// Each codec's own header parser. They throw what is wrong.
+// Header parser of each codec. They throw on errors.
 ImageInfo peek_jpeg(Bytes in);
 ImageInfo peek_png(Bytes in);
 ImageInfo peek_bmp(Bytes in);
@@ -74,5 +74,5 @@ ImageInfo peek_webp(Bytes in);
 ImageInfo peek_pnm(Bytes in);
 ImageInfo peek_jpeg2000(Bytes in);
 
-// Recognised by content, never by name.
+// Recognised by content, not by name.
 ImageInfo peek_image(Bytes in);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverse DCT of ITU-T T.81, A.3.3, as the 11-multiplication algorithm of C. Loeffler, A. Ligtenberg and
-// G. Moschytz (ICASSP 1989) in 13-bit fixed point. Factors and rounding are those of libjpeg's accurate integer method,
-// so that pixels are too.
+// The inverse DCT of ITU-T T.81, A.3.3, as the 11-multiplication algorithm of C. Loeffler, A. Ligtenberg and G.
+// Moschytz (ICASSP 1989) in 13-bit fixed point. Factors and rounding are those of libjpeg's accurate integer method, so
+// pixels are equal.
 #pragma once
 #include "core/tensor.h"
 
@@ -35,7 +35,7 @@ SHARED void inverse_dct(int32_t *v) {
 SHARED void inverse_dct_column(int32_t *v) { inverse_dct<13 - 2>(v); }
 SHARED void inverse_dct_row(int32_t *v) { inverse_dct<13 + 2 + 3>(v); }
 
-// Of a row's result.
+// Converts a row's result.
 SHARED uint8_t dct_sample(int32_t v) {
   v += 128;
   return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg-turbo's scanline interface: only the wanted window is transformed back, and rows go straight
-// into the output. The pixels are those of libjpeg's accurate integer DCT.
+// JPEG through libjpeg-turbo's scanline interface: only the wanted window is transformed, and rows go directly into the
+// output. Pixels equal those of libjpeg's accurate integer DCT.
 #include <algorithm>
 #include <csetjmp>
 
@@ -10,8 +10,7 @@
 // Message codes, to tell harmless warnings from lost data.
 #include <jerror.h>
 
-// Whether the frame header at `at` (behind its length) is of 8-bit YCbCr with chroma sampled at full or half
-// resolution.
+// Whether the frame header at `at` (after its length) declares 8-bit YCbCr with chroma at full or half resolution.
 static bool has_usual_components(Bytes in, int64_t at) {
   const int h = in.u8(at + 7) >> 4, v = in.u8(at + 7) & 15;
   const bool is_rgb = in.u8(at + 6) == 'R' && in.u8(at + 9) == 'G' && in.u8(at + 12) == 'B';
@@ -23,7 +22,7 @@ ImageInfo peek_jpeg(Bytes in) {
   ImageInfo info{FORMAT_JPEG, 0, 0, 0, 0, 1, 0, 0};
   bool is_rgb = false;
   for (int64_t at = 2;;) {
-    // Like libjpeg, skips what is not a marker, and fill bytes.
+    // Like libjpeg, skips bytes that are no marker, and fill bytes.
     while (in.u8(at) != 0xff || in.u8(at + 1) == 0xff || in.u8(at + 1) == 0) at++;
     int marker = in.u8(at + 1);
     at += 2;
@@ -46,14 +45,14 @@ ImageInfo peek_jpeg(Bytes in) {
       if (info.channels != 1 && info.channels != 3 && info.channels != 4)
         fail("JPEG: %d components, supported are 1, 3 and 4", info.channels);
       check_extent("JPEG", info.height, info.width);
-      // A Huffman code has at least one bit, and each block of 8 x 8 pixels a code, in lossless files each pixel.
+      // A Huffman code has at least one bit; each block of 8 x 8 pixels has a code, in lossless files each pixel.
       if (marker < 0xc8) info.least_bytes = (int64_t)info.height * info.width / (lossless ? 8 : 512);
       info.plain = marker == 0xc0 && has_usual_components(in, at + 2) && !is_rgb && in.be16(in.size - 2) == 0xffd9;
       return info;
     }
     if (marker == 0xe1 && in.starts(at + 2, "Exif\0", 5) && length >= 8 && in.has(at, length))
       info.orientation = exif_orientation(in.part(at + 8, length - 8));
-    // Adobe's marker says whether the colours are transformed at all.
+    // Adobe's marker says whether the colours are transformed.
     if (marker == 0xee && in.starts(at + 2, "Adobe", 5) && length >= 14) is_rgb = in.u8(at + 13) == 0;
     at += length;
   }
@@ -82,7 +81,7 @@ void give_up(j_common_ptr d) {
   longjmp(j.failed, 1);
 }
 
-// A warning that means missing pixels is an error. Bytes that belong to nothing and odd headers are harmless.
+// A warning about missing pixels is an error. Stray bytes and odd headers are harmless.
 void warn(j_common_ptr d, int level) {
   if (level >= 0) return;
   switch (d->err->msg_code) {
@@ -115,7 +114,7 @@ void skip_source(j_decompress_ptr d, long n) {
   d->src->bytes_in_buffer -= n;
 }
 
-// Which rows are wanted, where they go, and what is done to them on the way.
+// Which rows are wanted, where they go, and how they are converted.
 struct Job {
   Window want;     // in the scaled stored image
   uint8_t *rows;   // the first wanted pixel
@@ -125,7 +124,7 @@ struct Job {
   Scratch *scratch;
 };
 
-// Whether the end marker is there, so that nothing was cut off: cheap for a good file. For when reading stops early.
+// Whether the end marker exists, so nothing was cut off: cheap for a good file. For when reading stops early.
 bool has_end(Decoder &j) {
   if (jpeg_has_multiple_scans(&j.d) || j.d.unread_marker == 0xd9) return true;
   const uint8_t *p = j.source.next_input_byte;
@@ -150,7 +149,7 @@ void open(Decoder &j, Bytes in) {
 
 constexpr int kStrip = 16;
 
-// Reads `n` rows, whose first sample goes to `to`.
+// Reads `n` rows, the first sample going to `to`.
 void read_rows(Decoder &j, uint8_t *to, int64_t stride, int64_t n) {
   JSAMPROW rows[kStrip];
   while (n > 0) {
@@ -163,8 +162,8 @@ void read_rows(Decoder &j, uint8_t *to, int64_t stride, int64_t n) {
   }
 }
 
-// Upsampling and DCT blocks of a row of MCUs need their neighbours; one MCU around the window gives the full decode's
-// pixels.
+// Upsampling and DCT blocks of a row of MCUs need their neighbours; with one MCU around the window, pixels equal those
+// of a full decode.
 void read_window(Decoder &j, const Job &job) {
   const Window &w = job.want;
   int n = j.d.output_components;
@@ -184,7 +183,7 @@ void read_window(Decoder &j, const Job &job) {
   if (!narrow && !job.cmyk_to_rgb && !job.rgb_to_ycbcr) {
     read_rows(j, job.rows, job.stride, w.height);
   } else {
-    // Several rows at a time: a row copied right behind libjpeg's stores would wait for them.
+    // Several rows at a time: copying a row directly after libjpeg's stores would stall on them.
     for (int64_t r = 0; r < w.height; r += kStrip) {
       int64_t m = std::min<int64_t>(kStrip, w.height - r);
       read_rows(j, line, stride, m);
@@ -207,7 +206,7 @@ void read_window(Decoder &j, const Job &job) {
   }
 }
 
-// Chooses the colours libjpeg delivers and, when they are not those wanted, where they go in between.
+// Chooses the colours libjpeg delivers and, if they are not the wanted ones, an intermediate buffer.
 void decode(Decoder &j, const DecodeArgs &a, const Tensor &out, Scratch &scratch, Pixels *between) {
   if ((int64_t)j.d.image_height != a.height || (int64_t)j.d.image_width != a.width)
     fail("JPEG: the decoder sees %u x %u pixels, the header said %d x %d", j.d.image_height, j.d.image_width, a.height,
@@ -226,7 +225,7 @@ void decode(Decoder &j, const DecodeArgs &a, const Tensor &out, Scratch &scratch
   bool direct = out.dtype == UINT8 && a.orientation <= 1;
   int channels = (int)out.shape[2];
   if (cmyk) {
-    // Grey and YCbCr come from RGB.
+    // Grey and YCbCr are made from RGB.
     bool raw = a.output_type == ANY_DATA;
     j.d.out_color_space = JCS_CMYK;
     job.cmyk_to_rgb = !raw;

@@ -8,7 +8,7 @@
 
 namespace {
 
-// What the SIZ segment of the codestream says, and whether a JP2 palette stands before it.
+// The content of the codestream's SIZ segment, and whether a JP2 palette precedes it.
 struct Size {
   int64_t height, width, tiles;
   int components, depth, palette_columns = 0;
@@ -25,13 +25,13 @@ Size parse_codestream(Bytes in, int64_t at) {
   if (!tile_w || !tile_h || !s.components)
     fail("JPEG 2000: tiles of %lld x %lld pixels, %d components", (long long)tile_h, (long long)tile_w, s.components);
   s.tiles = ((s.height - 1) / tile_h + 1) * ((s.width - 1) / tile_w + 1);
-  // Each tile costs the library kilobytes before a pixel is read.
+  // Each tile costs the library kilobytes before any pixel is read.
   if (s.tiles > 64 + s.height * s.width / 256)
     fail("JPEG 2000: %lld tiles for %lld x %lld pixels", (long long)s.tiles, (long long)s.height, (long long)s.width);
   return s;
 }
 
-// JP2 is a sequence of boxes: length, type, content; length 0 means to the end, 1 a 64-bit length behind the type.
+// JP2 is a sequence of boxes: length, type, content; length 0 means up to the end, 1 a 64-bit length after the type.
 Size parse(Bytes in) {
   if (in.starts(0, "\xff\x4f", 2)) return parse_codestream(in, 0);
   int palette = 0;
@@ -120,8 +120,7 @@ void open(Reader &r) {
   if (!opj_setup_decoder(r.codec, &parameters)) damaged(r);
 }
 
-// One component into its place in the interleaved image, stretched to the full range; subsampled ones by the nearest
-// sample.
+// Writes one component into the interleaved image, stretched to the full range; subsampled ones by the nearest sample.
 template <class T>
 void interleave(const opj_image_t &image, int c, int64_t height, int64_t width, int64_t channels, T *out) {
   const opj_image_comp_t &comp = image.comps[c];
@@ -172,7 +171,7 @@ void decode_jpeg2000(Bytes in, Canvas &canvas) {
   if (!opj_read_header(r.stream, r.codec, &r.image)) damaged(r);
   int64_t height = (int64_t)r.image->y1 - r.image->y0, width = (int64_t)r.image->x1 - r.image->x0;
   if (height != s.height || width != s.width) fail("JPEG 2000: OpenJPEG reads another size from the header");
-  // Verifies the extent before the library takes memory for it.
+  // Verifies the extent before the library allocates memory for it.
   canvas.verify(height, width);
   if (!opj_decode(r.codec, r.stream, r.image) || !opj_end_decompress(r.codec, r.stream)) damaged(r);
   int channels = (int)r.image->numcomps;

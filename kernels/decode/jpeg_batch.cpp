@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host does for a batch of a mixed decoder, in few calls: src/penstock/operators/decode/gpu/ makes them.
+// The host's part of a mixed decoder's batch, in few calls, which src/penstock/operators/decode/gpu/ makes.
 #include <algorithm>
 
 #include "core/driver.h"
@@ -16,13 +16,13 @@ namespace {
 
 enum Engine : uint8_t { KERNELS = 1, HARDWARE = 2 };
 
-// Whether the GPU's kernels can be tried: JPEG at full size and the exact DCT.
+// Whether the GPU's kernels can be tried: JPEG at full size with the exact DCT.
 bool fits_kernels(const DecodeArgs &a, const int64_t *shape) {
   return a.format == FORMAT_JPEG && a.scale_denom == 1 && !a.fast_idct && a.output_type <= YCBCR &&
          (shape[2] == 1 || shape[2] == 3);
 }
 
-// Whether the JPEG engine decodes the file as it is wanted: whole, upright, RGB or BGR.
+// Whether the JPEG engine can decode the file as requested: whole, upright, RGB or BGR.
 bool fits_hardware(const DecodeArgs &a, const ImageInfo &info, const int64_t *shape) {
   return info.plain && info.orientation <= 1 && a.y == 0 && a.x == 0 && shape[0] == info.height &&
          shape[1] == info.width && a.scale_denom == 1 && !a.fast_idct;
@@ -30,13 +30,13 @@ bool fits_hardware(const DecodeArgs &a, const ImageInfo &info, const int64_t *sh
 
 int64_t bytes_of(const Tensor &t) { return t.volume() * item_size(t.dtype); }
 
-// The argument of a kernel of the GPU: `struct Launch` of kernels/core/gpu.h.
+// The argument of a GPU kernel: `struct Launch` of kernels/core/gpu.h.
 struct GpuLaunch {
   uint64_t tensors[16], args[12], scratch;
   int32_t n, unused;
 };
 
-constexpr int kBlocksAGroup = 256, kPixelsAGroup = 8192;  // what a block of threads takes at a time; see jpeg_pixels.cu
+constexpr int kBlocksAGroup = 256, kPixelsAGroup = 8192;  // work per block of threads; see jpeg_pixels.cu
 constexpr int64_t kMostGroups = 64;
 
 uint32_t groups(int64_t work, int64_t of_a_group) {
@@ -45,17 +45,17 @@ uint32_t groups(int64_t work, int64_t of_a_group) {
 
 }  // namespace
 
-// What the pictures of a batch add up to.
+// Totals of a batch's pictures.
 struct PictureTotals {
-  int64_t out_bytes, dense;         // of one block for all pixels, as `lay_out_batch` says
-  int64_t same;                     // whether the shapes are those of the batch before
-  int64_t by_kernels, by_hardware;  // how many pictures they can be given
+  int64_t out_bytes, dense;         // of one block for all pixels, as `lay_out_batch` returns
+  int64_t same;                     // whether the shapes equal those of the batch before
+  int64_t by_kernels, by_hardware;  // how many pictures they can decode
   int64_t file_bytes;
 };
 
-// Lays out the pixels of n pictures of the extents `shape` (n, 3), as `lay_out_batch` does, and says which engines each
-// can be given (bits of `Engine`). `before` are the extents of the batch before, which are replaced; the engine gives
-// out nothing but what `hardware` says is possible. False if there can't be so much memory.
+// Lays out the pixels of n pictures of the extents `shape` (n, 3), as `lay_out_batch` does, and sets the engines that
+// can decode each (bits of `Engine`); HARDWARE only if `hardware`. `before` holds the extents of the batch before and
+// is updated. Returns false if the size overflows.
 EXPORT int32_t plan_pictures(const Tensor *files, int64_t n, const DecodeArgs *args, const ImageInfo *info,
                              const int64_t *shape, int32_t dtype, int32_t hardware, int64_t *before, Tensor *out,
                              uint8_t *engines, PictureTotals *totals) {
@@ -77,7 +77,7 @@ EXPORT int32_t plan_pictures(const Tensor *files, int64_t n, const DecodeArgs *a
 }
 EXPORT_SHORT(plan_pictures)
 
-// Fills in where the scan of each of n files goes, behind the first `begin` bytes of a block, and the address of its
+// Sets the place of each of n files' scans, after the first `begin` bytes of a block, and the address of its
 // DecodeArgs. Returns the size of the block.
 EXPORT int64_t plan_scans(const Tensor *files, int64_t n, const DecodeArgs *args, int64_t begin, JpegScanArgs *rows) {
   for (int64_t i = 0; i < n; i++) {
@@ -89,8 +89,8 @@ EXPORT int64_t plan_scans(const Tensor *files, int64_t n, const DecodeArgs *args
 }
 EXPORT_SHORT(plan_scans)
 
-// Asks a stream for the GPU's part of a batch that has run, between two timed events. `out` are the rows of the
-// outputs. Returns an error code of the driver.
+// Launches the GPU's part of a batch on a stream, between two timed events. `out` are the rows of the outputs. Returns
+// an error code of the driver.
 EXPORT int32_t launch_scans(JpegScanBatch *batch, const Tensor *out, Driver::Handle stream, Driver::Handle begin,
                             Driver::Handle end) {
   JpegScanBatch &b = *batch;
@@ -124,8 +124,8 @@ EXPORT int32_t launch_scans(JpegScanBatch *batch, const Tensor *out, Driver::Han
 }
 EXPORT_SHORT(launch_scans)
 
-// Runs `chain`, whose kernel is jpeg_scan, then asks the stream for the GPU's part, unless no picture was taken or
-// there is too little scratch. The status of a sample says nothing, as `taken` does.
+// Runs `chain`, whose kernel is jpeg_scan, then launches the GPU's part, unless no picture was taken or the scratch is
+// too small. Ignore the samples' status: `taken` counts.
 EXPORT int32_t decode_scans(Pool *pool, const Chain *chain, JpegScanBatch *batch, const Tensor *out,
                             Driver::Handle stream, Driver::Handle begin, Driver::Handle end) {
   JpegScanBatch &b = *batch;
@@ -139,8 +139,8 @@ EXPORT int32_t decode_scans(Pool *pool, const Chain *chain, JpegScanBatch *batch
 }
 EXPORT_LONG(decode_scans)
 
-// Waits for an event, behind which n bytes of the host are there. Returns an error code of the driver, or -1 if not all
-// of them are 0.
+// Waits for an event after which n statuses are on the host. Returns an error code of the driver, or -1 if any status
+// is not 0.
 EXPORT int32_t wait_for_statuses(Driver::Handle event, const uint8_t *statuses, int64_t n) {
   const int32_t code = timed([&] { return driver.synchronize(event); });
   if (code) return code;

@@ -9,14 +9,14 @@
 
 namespace {
 
-// A block's words at most, and what is written behind them and lost.
+// The most words of a block, and words written after them and discarded.
 constexpr int kMostWords = 1 + 63 * 2, kLostWords = 2;
 
 INLINE uint16_t word_of(int place, int value) {
   return (uint16_t)(kNatural.at[place] << kJpegPlaceBits | value & 1023);
 }
 
-// As read_symbol, into words.
+// Like read_symbol, into words.
 INLINE int read_symbol_words(Bits &b, const AcTable &t, int k, uint16_t *&to) {
   b.fill();
   int symbol = b.symbol(t.codes), size = symbol & 15, run = symbol >> 4;
@@ -32,7 +32,7 @@ INLINE int read_symbol_words(Bits &b, const AcTable &t, int k, uint16_t *&to) {
   return k + 1;
 }
 
-// As read_ac, into words. Look-ups that give values know codes of up to kAcLook bits, so these need no second word.
+// Like read_ac, into words. Look-ups with values know codes of up to kAcLook bits, so these need no second word.
 INLINE bool read_words(Bits &b, const AcTable &t, uint16_t *&to) {
   const AcTable::Entry *e;
   uint64_t before;
@@ -65,9 +65,9 @@ INLINE bool read_words(Bits &b, const AcTable &t, uint16_t *&to) {
   }
 }
 
-// What becomes of a block of each MCU of a row.
+// What to do with a block of each MCU of a row.
 struct Target {
-  uint32_t *place;  // of the first stored block; null: the row is not stored
+  uint32_t *place;  // of the first stored block; null if the row is not stored
   int x, step;      // its column in the first MCU; columns to the next
   int begin, end;   // columns that are stored
 };
@@ -97,7 +97,7 @@ CLONES bool read_row(Scan &scan, const Target *targets, uint16_t *&end, const ui
   return true;
 }
 
-// Decodes down to the last stored block. Returns the end of the words, or null if the data is irregular.
+// Decodes up to the last stored block. Returns the end of the words, or null if the data is irregular.
 uint16_t *read_blocks(const JpegRecord &r, Scan &scan, uint32_t *places, uint16_t *const words) {
   int last_row = 0;
   for (int c = 0; c < r.n_components; c++)
@@ -117,7 +117,7 @@ uint16_t *read_blocks(const JpegRecord &r, Scan &scan, uint32_t *places, uint16_
   return to;
 }
 
-// False: no room.
+// Returns false if there is no room.
 bool append(const JpegCoefficientsArgs &a, JpegRecord &r, const uint8_t *from, int64_t bytes) {
   const int64_t taken = (bytes + 15) / 16 * 16;
   auto &used = *reinterpret_cast<std::atomic<int64_t> *>(a.used);
@@ -131,7 +131,7 @@ bool append(const JpegCoefficientsArgs &a, JpegRecord &r, const uint8_t *from, i
   return true;
 }
 
-// False: to be left to `decode`.
+// Returns false if the file is left to `decode`.
 bool read(JpegHeaders &j, const JpegCoefficientsArgs &a, JpegRecord &r, Scratch &scratch) {
   if (!read_headers(j, a.height, a.width)) return false;
   const Window oriented{a.y, a.x, a.window_height, a.window_width};

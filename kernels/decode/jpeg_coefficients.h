@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU half of the hybrid JPEG decoder: Huffman decoding of the blocks that a window needs, into a packed form that
-// is a quarter of their size. kernels/decode/jpeg_pixels.cu is the other half.
+// The CPU half of the hybrid JPEG decoder: Huffman decoding of the blocks that a window needs, into a packed form of a
+// quarter of their size. kernels/decode/jpeg_pixels.cu is the other half.
 #pragma once
 #include "core/tensor.h"
 
-// What the GPU has to know of a picture. Components and blocks are those of the file; what lies outside of the window
-// is not stored. `bytes` of 0: not a flawless baseline file of one or three components, to be decoded by `decode`,
-// whose verdict holds.
+// What the GPU must know of a picture. Components and blocks are those of the file; blocks outside the window are not
+// stored. `bytes` is 0 if it is no flawless baseline file of one or three components: `decode` must decode it and
+// decides about errors.
 //
-// A picture's bytes are one uint32 per stored block, component by component and row by row: the number of its first
-// word << 7 | its words after the first; then the words, uint16. A block's first word is its DC coefficient. Each of
-// the others is an AC coefficient: position in natural order << 10 | the low 10 bits of its value. A word of position 0
-// holds the high 6 bits of the value before it; without it, bit 9 is the sign.
+// A picture's bytes are one uint32 per stored block, component by component and row by row: (index of its first word)
+// << 7 | (number of its further words); then the words, uint16. A block's first word is its DC coefficient. Each of the
+// others is an AC coefficient: (position in natural order) << 10 | (low 10 bits of its value). A word of position 0
+// holds the high 6 bits of the preceding value; without it, bit 9 is the sign.
 //
-// If `mcu_blocks` is not 0, the GPU has read the words (see jpeg_huffman.cu): then there are two uint32 for each block
-// of the whole picture in the order of the scan, the number of its first AC word, and how many there are << 16 | its DC
-// coefficient.
+// If `mcu_blocks` is not 0, the GPU has decoded the words (see jpeg_huffman.cu): then there are two uint32 for each
+// block of the whole picture in scan order: the index of its first AC word, and (number of AC words) << 16 | (DC
+// coefficient).
 struct JpegRecord {
-  int64_t offset, bytes;  // of the picture's part of the arena
+  int64_t offset, bytes;  // of the picture in the arena
   int32_t n_components, colour;
   int32_t n_blocks;                // stored, of all components
   int32_t max_h, max_v;            // largest sampling factors
@@ -37,11 +37,11 @@ enum JpegColour : int32_t { JPEG_GRAY, JPEG_YCC, JPEG_RGB };
 constexpr int kJpegCountBits = 7, kJpegPlaceBits = 10;
 
 // The window (oriented, in pixels) and the whole image as in DecodeArgs. The picture's bytes are appended to `arena`,
-// memory of `capacity` bytes whose first `*used` are taken; all three are the same for the whole batch. A picture for
-// which there is no room is left to `decode`, too.
+// memory of `capacity` bytes whose first `*used` are taken; all three are shared by the batch. A picture that does not
+// fit is left to `decode`, too.
 struct JpegCoefficientsArgs {
   int64_t y, x, window_height, window_width;
-  int64_t arena, capacity, used;  // addresses, but for capacity
+  int64_t arena, capacity, used;  // addresses, except capacity
   int32_t format, height, width, orientation;
   int32_t gray;  // colour is not needed
 };

@@ -43,8 +43,8 @@ bool is_supported(const jpeg_decompress_struct &d) {
   }
 }
 
-// The blocks of n samples that upsampling to [at, at + length) of `image` pixels reads, where max / factor pixels are
-// a sample: its neighbours belong to it.
+// The blocks of n samples that upsampling to [at, at + length) of `image` pixels reads, where a sample covers max /
+// factor pixels; neighbouring samples included.
 void block_range(int64_t at, int64_t length, int factor, int max, int64_t n, int32_t *first, int32_t *count) {
   const int64_t lo = std::max<int64_t>(at * factor / max - 1, 0),
                 hi = std::min<int64_t>((at + length - 1) * factor / max + 1, n - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both hybrid JPEG decoders begin with: libjpeg reads the headers, and a picture's record is made of them.
+// The first step of both hybrid JPEG decoders: libjpeg reads the headers, from which a picture's record is made.
 #pragma once
 #include <csetjmp>
 
@@ -8,7 +8,7 @@
 #include "decode/jpeg_coefficients.h"
 #include "decode/libjpeg.h"
 
-// Whatever libjpeg complains about is left to `decode`.
+// Files that libjpeg complains about are left to `decode`.
 struct JpegHeaders {
   jpeg_decompress_struct d;
   jpeg_error_mgr errors;
@@ -16,16 +16,16 @@ struct JpegHeaders {
   jmp_buf failed;
 };
 
-// Prepares for the file `in`; what follows is done under setjmp(j.failed).
+// Prepares for the file `in`; all following steps run under setjmp(j.failed).
 void begin_headers(JpegHeaders &j, Bytes in);
 
-// Reads up to the scan. False: not of the size that was promised, or of a kind that hybrid decoders don't know.
+// Reads up to the scan. Returns false if the size is not as announced, or hybrid decoders don't support the file.
 bool read_headers(JpegHeaders &j, int64_t height, int64_t width);
 
-// The record of a picture of which the window `w` (as stored) is wanted; `bytes` and `offset` are not set.
+// Fills in the record of a picture for its window `w` (as stored), except `bytes` and `offset`.
 void describe_picture(JpegRecord &r, const jpeg_decompress_struct &d, const Window &w, bool gray);
 
-// Calls read(j) for the file `in`; says whether it succeeded.
+// Calls read(j) for the file `in`; returns whether it succeeded.
 template <class Read>
 bool with_headers(Bytes in, Read read) {
   JpegHeaders j;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Huffman decoding of a baseline scan by many threads at once. Each takes a piece of the bits and begins as if a block
-// of an MCU began there; wrong as that is, Huffman codes fall into step soon. Then each begins anew where the one
-// before it has ended, until nothing changes any more: what is reached from the first bit by unchanged ends is right.
+// Huffman decoding of a baseline scan by many threads at once. Each takes a piece of the bits and assumes that a block
+// of an MCU begins there; despite the wrong start, Huffman codes soon synchronize. Then each starts again where the one
+// before it has ended, until nothing changes: all that is reached from the first bit by unchanged ends is right.
 // (S. T. Klein, Y. Wiseman: Parallel Huffman decoding with applications to JPEG files, The Computer Journal 46, 2003;
 // rounds until nothing changes: A. Weissenberger, B. Schmidt: Accelerating JPEG decompression on GPUs, HiPC 2021.)
 //
-// A piece has the blocks that begin in it. Until all is known only lengths are looked up, of several symbols at a time;
-// a last round writes coefficients, each thread into memory of its own, and sums of the DC differences end it.
+// A piece owns the blocks that begin in it. Until all starts are known only lengths are looked up, several symbols at a
+// time; a last round writes coefficients, each thread into its own memory, and DC differences are summed at the end.
 //
-// One block of threads a picture. Scratch: what is known of the blocks, then their words (see JpegRecord).
+// One block of threads per picture. Scratch: the descriptions of the blocks, then their words (see JpegRecord).
 #include "decode/gpu_huffman_codes.h"
 
 constexpr int kMostMcu = 10;
 
-// Where a block begins: the bit, and above kBitBits its number in the MCU.
+// Where a block begins: the bit, and above kBitBits its index in the MCU.
 constexpr int kBitBits = 28;
 constexpr uint32_t kBitMask = (1u << kBitBits) - 1;
 
-// Of the pieces that are decoded at a time: where their first blocks begin and those of the next pieces, how many there
-// are; and which are to be done.
+// Of the pieces decoded at a time: where their first blocks and those of the next pieces begin, their numbers of
+// blocks, and which pieces are to be done.
 struct Pieces {
   uint32_t starts[kEntropyThreads], ends[kEntropyThreads];
   int32_t blocks[kEntropyThreads];
@@ -26,7 +26,7 @@ struct Pieces {
   int32_t n_todo[2];
 };
 
-// The blocks of an MCU: how many, and two bits for the tables of each, those of the next one first.
+// The blocks of an MCU: their number, and two bits for the tables of each, the next block's first.
 struct Mcu {
   int blocks;
   uint32_t tables;
@@ -34,19 +34,19 @@ struct Mcu {
     blocks = s.mcu_blocks, tables = 0;
     for (int b = 0; b < blocks; b++) tables |= (s.dc[b] | (uint32_t)(s.ac[b] - 2) << 1) << 2 * b;
   }
-  // Moves on by fewer blocks than there are.
+  // Advances by fewer blocks than there are.
   DEVICE void move(int by) { tables = tables >> 2 * by | (tables & (1u << 2 * by) - 1) << 2 * (blocks - by); }
-  // Where tables begin among the look-ups.
+  // The offset of the tables in the look-ups.
   DEVICE uint32_t dc_table() const { return (tables & 1) << kLook; }
   DEVICE uint32_t ac_table() const { return 2 << kLook | (tables & 2) << kLook - 1; }
 };
 
-// Symbols that are looked up before those threads of a warp go on whose blocks have ended.
+// Symbols looked up before threads of a warp whose blocks have ended continue.
 constexpr int kFollowed = 2, kWritten = 3;
 
-// Finds where the blocks from `start` on end that begin before `limit`, and how many there are. All threads of a warp
-// do it, though not all of them may have work: they vote, which keeps the compiler from making a loop over a block's
-// symbols, at whose end they would wait for each other.
+// Finds the end of the blocks from `start` on that begin before `limit`, and their number. Called by all threads of a
+// warp, even those without work: their vote keeps the compiler from making a loop over a block's symbols, at whose end
+// threads would wait for each other.
 DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool works, int32_t limit, uint32_t &start,
                    int &blocks) {
   const Looks look(codes);
@@ -67,7 +67,7 @@ DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool works
       table = mcu.ac_table();
     }
     if (place < 64 || done) continue;
-    if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends before, without a code for it
+    if (place >= 64 + kEndOfBlock || (int32_t)found >= 0) {  // the block ends earlier, without a code for it
       place += first_step(found) - (int)(found >> kStepAt);
       in.begin(data, in.bit + first_length(found) - all_lengths(found));
       if (place < 64) continue;
@@ -79,15 +79,16 @@ DEVICE void follow(const Codes &codes, Mcu mcu, const uint32_t *data, bool works
   start = (uint32_t)((first + blocks) % mcu.blocks) << kBitBits | (uint32_t)in.bit;
 }
 
-// Where a thread writes: `blocks` takes what is known of each up to the number `end`, from `block` on; `words` takes
-// their words, unless they come before the block `begin`, from number `word` to `last`.
+// Where a thread writes: `blocks` receives the descriptions of blocks `block` to `end`; `words` receives their words,
+// except those of blocks before `begin`, from index `word` to `last`.
 struct Output {
   uint2 *blocks;
   uint16_t *words;
   int32_t begin, end, end_bit, block, word, last;
 };
 
-// Writes the blocks from `start` on that begin before `limit`; all threads of a warp do it. False: irregular.
+// Writes the blocks from `start` on that begin before `limit`; called by all threads of a warp. Returns false if
+// irregular.
 DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool works, uint32_t start, int32_t limit,
                   Output &out) {
   const Looks look(codes);
@@ -136,11 +137,11 @@ DEVICE bool write(const Codes &codes, Mcu mcu, const uint32_t *data, bool works,
     const uint64_t last = ((uint64_t)high << 32 | low) >> 16 * (4 - rest);
     *reinterpret_cast<uint2 *>(out.words + word - rest) = make_uint2((uint32_t)last, (uint32_t)(last >> 32));
   }
-  // The last block has no more bits than there are; who has written others has left none for want of room.
+  // The last block must not take more bits than there are; other threads must not have stopped for lack of room.
   return !works || bad == 0 && (left == 0 ? in.bit <= out.end_bit : in.bit >= limit);
 }
 
-// The sum of `v` over the threads before this one; `total` over all. `sums` is shared, for a value per warp.
+// The sum of `v` over the threads before this one; `total` over all. `sums` is shared, one value per warp.
 DEVICE int sum_before(int v, int *sums, int &total) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   int sum = v;
@@ -162,7 +163,7 @@ DEVICE int sum_before(int v, int *sums, int &total) {
   return before + sum - v;
 }
 
-// Differences to values, component by component. False: out of range.
+// Converts differences to values, per component. Returns false if out of range.
 DEVICE bool sum_differences(const JpegScan &s, uint2 *blocks, int *sums) {
   const int mcu_blocks = s.mcu_blocks, n_mcus = s.end / mcu_blocks,
             each = (n_mcus + kEntropyThreads - 1) / kEntropyThreads;
@@ -203,7 +204,8 @@ DEVICE bool sum_differences(const JpegScan &s, uint2 *blocks, int *sums) {
   return good;
 }
 
-// Finds where each piece's first block begins, of `n` pieces from bit `first` on; `carried` is that of the first one.
+// Finds where the first block of each of `n` pieces from bit `first` on begins; `carried` is the start of the first
+// one.
 DEVICE void find_starts(const Codes &codes, Pieces &pieces, const Mcu &mcu, const uint32_t *data, uint32_t carried,
                         int32_t first, int32_t piece, int n, int32_t n_bits) {
   const int t = threadIdx.x;
@@ -220,7 +222,7 @@ DEVICE void find_starts(const Codes &codes, Pieces &pieces, const Mcu &mcu, cons
       if (t < n_todo) pieces.ends[p] = at, pieces.blocks[p] = blocks;
     }
     __syncthreads();
-    // Those that begin elsewhere are brought together, so that few warps have work.
+    // Pieces with a new start are gathered, so that few warps have work.
     if (t == 0) pieces.n_todo[turn] = 0;
     const bool changed = t > 0 && t < n && pieces.ends[t - 1] != pieces.starts[t];
     const uint32_t others = __ballot_sync(~0u, changed);
@@ -236,7 +238,7 @@ DEVICE void find_starts(const Codes &codes, Pieces &pieces, const Mcu &mcu, cons
   }
 }
 
-// Grid: y the samples. kEntropyThreads threads.
+// Grid: y is the number of samples. kEntropyThreads threads.
 extern "C" __global__ void __launch_bounds__(kEntropyThreads, 8) jpeg_huffman(Launch l) {
   __shared__ Codes codes;
   __shared__ Pieces pieces;

@@ -4,8 +4,8 @@
 #include "decode/jpeg_scan.h"
 
 // `record` and `scan` are the picture's, `data` its scan without byte stuffing, big-endian words of 4 bytes. `places`
-// is where in the launch's scratch its blocks are described, with its words behind (see JpegRecord). `status` becomes 1
-// where the data is irregular; then all blocks are zeros.
+// is the offset in the launch's scratch of the blocks' descriptions, followed by their words (see JpegRecord). `status`
+// becomes 1 if the data is irregular; then all blocks are zeros.
 struct JpegHuffmanArgs {
   const uint8_t *record;
   const uint8_t *scan;
@@ -14,11 +14,11 @@ struct JpegHuffmanArgs {
   int64_t places;
 };
 
-constexpr int kEntropyThreads = 256;  // of a picture
+constexpr int kEntropyThreads = 256;  // per picture
 
-// How the bits of a scan are divided: each thread has a piece, and room for its words.
+// How a scan's bits are divided: each thread has a piece, and room for its words.
 constexpr int kLeastPiece = 256, kMostPiece = 8 * 4096;  // bits
-constexpr int kWordsPerByte = 3;                         // what needs more is left to the CPU
+constexpr int kWordsPerByte = 3;                         // files that need more are left to the CPU
 constexpr int kWordsOfBlock = 128;                       // at most
 
 SHARED int32_t piece_of(int32_t bits) {

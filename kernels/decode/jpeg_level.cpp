@@ -5,7 +5,7 @@
 
 static int highest_level = VECTOR_LOOPS;
 
-// For tests: no level above this one.
+// For tests: sets the highest level to use.
 EXPORT void jpeg_limit(int level) { highest_level = level; }
 EXPORT_SHORT(jpeg_limit)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lossless JPEG (ITU-T T.81, annex H: SOF3), as medical images have it: Huffman-coded differences to a prediction, 2 to
-// 16 bits, one scan. libjpeg-turbo knows it only since version 3.
+// Lossless JPEG (ITU-T T.81, annex H: SOF3), used for medical images: Huffman-coded differences to a prediction, 2 to
+// 16 bits, one scan. libjpeg-turbo supports it only since version 3.
 #include <utility>
 
 #include "decode/codec.h"
@@ -133,7 +133,7 @@ struct Bits {
   }
 };
 
-// H.1.2.1: a left, b above, c above on the left.
+// H.1.2.1: a is to the left, b above, c above to the left.
 int predict(int predictor, int a, int b, int c) {
   switch (predictor) {
     case 1:
@@ -153,7 +153,7 @@ int predict(int predictor, int a, int b, int c) {
   }
 }
 
-// Two lines of 16-bit samples are kept; the image gets them stretched to the full range of T.
+// Keeps two lines of 16-bit samples; writes them to the image stretched to the full range of T.
 template <class T>
 void read_lines(File &f, T *out, uint16_t *lines) {
   Bits bits{f.in, f.at};
@@ -162,7 +162,7 @@ void read_lines(File &f, T *out, uint16_t *lines) {
   uint16_t *line = lines, *above = lines + row;
   int rows_to_restart = f.restart / f.width, restarts = 0;
   if (f.restart % f.width) fail("JPEG: lossless with restarts within lines is not supported");
-  bool fresh = true;  // no line above, at the start and after a restart
+  bool fresh = true;  // no line above: at the start and after a restart
   for (int y = 0; y < f.height; y++, out += row) {
     if (f.restart && y && y % rows_to_restart == 0) {
       bits.restart(restarts++);

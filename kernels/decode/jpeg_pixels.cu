@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two launches for a batch: jpeg_blocks makes the components' planes, jpeg_pixels the pixels from them.
-// Tensors: pixels (HWC, of type OUT), the pictures' packed coefficients unless they are in the scratch. Scratch: the
-// planes.
+// Two launches per batch: jpeg_blocks makes the components' planes, jpeg_pixels the pixels. Tensors: pixels (HWC, of
+// type OUT), and the pictures' packed coefficients unless they are in the scratch. Scratch: the planes.
 #include "core/gpu.h"
 #include "decode/colours.h"
 #include "decode/decode.h"
@@ -10,12 +9,12 @@
 #include "decode/jpeg_coefficients.h"
 #include "decode/jpeg_pixels.h"
 
-constexpr int kWarps = 8;                       // of a block of threads
-constexpr int kRow = 9, kTile = 72;             // of 8 x 8; with these strides no two threads of a warp meet in a bank
-constexpr int kCoefficients = (128 + 16) / 16;  // of a block, in 16 bytes
+constexpr int kWarps = 8;                       // per block of threads
+constexpr int kRow = 9, kTile = 72;             // of 8 x 8; these strides avoid bank conflicts
+constexpr int kCoefficients = (128 + 16) / 16;  // of a block, in units of 16 bytes
 
-// What is known of a stored block: where its AC words begin, how many there are << 16 | its DC coefficient, its
-// component, and where its pixels begin in the planes, in 8 bytes.
+// A stored block: the index of its first AC word, (number of AC words) << 16 | (DC coefficient), its component, and the
+// offset of its pixels in the planes, in 8 bytes.
 struct StoredBlock {
   uint32_t first, known, to;
   int c;
@@ -39,7 +38,7 @@ struct StoredBlock {
   }
 };
 
-// Puts a coefficient into `to`, unless the word is the second of one; `next` is the word behind it.
+// Writes a coefficient to `to`, unless the word is its second one; `next` is the following word.
 __device__ inline void put_coefficient(uint32_t word, uint32_t next, int16_t *to) {
   const uint32_t at = word >> kJpegPlaceBits;
   if (at != 0)
@@ -47,8 +46,8 @@ __device__ inline void put_coefficient(uint32_t word, uint32_t next, int16_t *to
                                     : (int16_t)(word & 1023 | next << kJpegPlaceBits);
 }
 
-// Puts the coefficients of a block, one of 8 lanes, into `to`, which is zero. Most blocks have no more than kAtOnce
-// each.
+// Writes a block's coefficients to `to`, which is zero; 8 lanes share a block. Most blocks have at most kAtOnce per
+// lane.
 __device__ inline void unpack(const uint16_t *words, uint32_t known, int lane, int16_t *to) {
   constexpr int kAtOnce = 3;
   const int n = (int)(known >> 16);
@@ -64,11 +63,11 @@ __device__ inline void unpack(const uint16_t *words, uint32_t known, int lane, i
   for (int i = 8 * kAtOnce + lane; i < n; i += 8) put_coefficient(words[i], i + 1 < n ? words[i + 1] : ~0u, to);
 }
 
-// A warp takes 32 blocks, 8 lanes a block. Grid: x any number, y the samples. 32 * kWarps threads.
+// A warp takes 32 blocks, 8 lanes each. Grid: any x, y the samples. 32 * kWarps threads.
 extern "C" __global__ void __launch_bounds__(32 * kWarps) jpeg_blocks(Launch l) {
   __shared__ int32_t tiles[kWarps * 4 * kTile];
   __shared__ uint4 coefficients[kWarps * 4 * kCoefficients];
-  __shared__ __align__(16) uint16_t columns[3 * 64];  // of the quantization, a component's after the other's
+  __shared__ __align__(16) uint16_t columns[3 * 64];  // of the quantization, one component after another
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];
   const JpegRecord &r = *reinterpret_cast<const JpegRecord *>(a.record);
   const int n_blocks = r.n_blocks;
@@ -125,9 +124,9 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) jpeg_blocks(Launch l) 
   }
 }
 
-// Any component's plane, sample by sample.
+// A component's plane, read sample by sample.
 struct AnyPlane : Plane {
-  // Beyond the border it repeats.
+  // Coordinates are clamped to the plane.
   __device__ int at(int y, int x) const {
     y = y < 0 ? 0 : y < height ? y : height - 1;
     x = x < 0 ? 0 : x < width ? x : width - 1;
@@ -159,7 +158,7 @@ __device__ Out stretched(uint8_t v) {
   return saturate<Out>((float)v * factor);
 }
 
-// One pixel in the output's colours.
+// Writes one pixel in the output's colours.
 template <int kChannels>
 __device__ void colour_pixel(uint8_t *out, const AnyPlane *p, int colour, int output_type, int y, int x) {
   const int first = p[0].pixel(y, x);
@@ -187,7 +186,7 @@ __device__ void colour_pixel(uint8_t *out, const AnyPlane *p, int colour, int ou
   }
 }
 
-constexpr int kRun = 4;  // pixels of a thread, side by side
+constexpr int kRun = 4;  // neighbouring pixels of a thread
 
 template <int kChannels>
 __device__ void write_pixels(const Launch &l) {
@@ -225,7 +224,7 @@ __device__ void write_pixels(const Launch &l) {
   }
 }
 
-// Grid: x any number, y the samples.
+// Grid: any x, y the samples.
 extern "C" __global__ void __launch_bounds__(256, 4) jpeg_pixels(Launch l) {
   const Tensor &out = l.tensors[0][blockIdx.y];
   const JpegPixelsArgs &a = static_cast<const JpegPixelsArgs *>(l.args[0])[blockIdx.y];

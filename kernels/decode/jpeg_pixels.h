@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU half of the hybrid JPEG decoder: from the coefficients that kernels/decode/jpeg_coefficients.cpp has read to
-// the pixels of a window, the same to the bit as those of libjpeg-turbo (accurate DCT, interpolated chroma).
+// The GPU half of the hybrid JPEG decoder: from the coefficients read by kernels/decode/jpeg_coefficients.cpp to the
+// pixels of a window, bit-exact with libjpeg-turbo (accurate DCT, interpolated chroma).
 #pragma once
 #include "core/tensor.h"
 
 // y, x: origin of the window (oriented); height and width of the stored image, orientation and output_type as in
-// DecodeArgs. `record` is the picture's JpegRecord; `planes` where its decoded blocks begin in the launch's scratch:
-// 64 bytes for each block of the record. `places` is where the GPU has put its coefficients there, if it was the GPU.
+// DecodeArgs. `record` is the picture's JpegRecord; `planes` the offset of its decoded blocks in the launch's scratch,
+// 64 bytes per block. `places` is the offset of its coefficients there, if the GPU has decoded them.
 struct JpegPixelsArgs {
   const uint8_t *record;
   int64_t planes, places;
@@ -16,7 +16,7 @@ struct JpegPixelsArgs {
   int32_t output_type;
 };
 
-// Row r and column c of the oriented image, in the stored image of h x w pixels.
+// The position of row r and column c of the oriented image in the stored image of h x w pixels.
 SHARED void stored_position(int orientation, int64_t h, int64_t w, int64_t r, int64_t c, int64_t *y, int64_t *x) {
   const bool turned = orientation >= 5;
   const bool down = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
@@ -26,7 +26,7 @@ SHARED void stored_position(int orientation, int64_t h, int64_t w, int64_t r, in
   *x = left ? w - 1 - sx : sx;
 }
 
-// YCbCr of JFIF to RGB in 16-bit fixed point (JFIF 1.02, p. 3). The factors' and the rounding are libjpeg's.
+// YCbCr of JFIF to RGB in 16-bit fixed point (JFIF 1.02, p. 3). Factors and rounding are libjpeg's.
 SHARED uint8_t jpeg_clamp(int32_t v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }
 SHARED void jpeg_rgb(uint8_t *rgb, int32_t y, int32_t cb, int32_t cr) {
   constexpr int32_t half = 1 << 15;
@@ -36,7 +36,7 @@ SHARED void jpeg_rgb(uint8_t *rgb, int32_t y, int32_t cb, int32_t cr) {
   rgb[1] = jpeg_clamp(y + ((-22554 * cb - 46802 * cr + half) >> 16));  // 0.34414, 0.71414
   rgb[2] = jpeg_clamp(y + ((116130 * cb + half) >> 16));               // 1.77200
 }
-// Luma of RGB as libjpeg has it: 0.299, 0.587, 0.114.
+// Luma of RGB as libjpeg computes it: 0.299, 0.587, 0.114.
 SHARED uint8_t jpeg_gray(const uint8_t *rgb) {
   return (uint8_t)((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + (1 << 15)) >> 16);
 }

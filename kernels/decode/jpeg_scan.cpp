@@ -11,9 +11,9 @@
 
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 24, kMostBlocks = 1 << 27;  // the GPU counts bits by 28 bits
+constexpr int64_t kMostBytes = 1 << 24, kMostBlocks = 1 << 27;  // the GPU has 28 bits for bit positions
 
-// The number of a table among the first `n` at `tables`, added if it is new; -1 if there is no room.
+// The index of a table among the first `most` of `tables`, added if it is new; -1 if there is no room.
 int number_of(const CodeLengths *codes, const CodeLengths **tables, int most) {
   for (int i = 0; i < most; i++) {
     if (!tables[i]) tables[i] = codes;
@@ -22,7 +22,7 @@ int number_of(const CodeLengths *codes, const CodeLengths **tables, int most) {
   return -1;
 }
 
-// The tables of each block of an MCU. False: more than baseline files have, or none at all.
+// Sets the tables of each block of an MCU. Returns false if there are more than baseline files have, or none.
 bool describe_codes(JpegScan &s, const jpeg_decompress_struct &d) {
   const CodeLengths *tables[kScanTables] = {};
   s.mcu_blocks = 0;
@@ -55,7 +55,7 @@ bool describe_codes(JpegScan &s, const jpeg_decompress_struct &d) {
   return true;
 }
 
-// False: to be left to others.
+// Returns false if the file is left to other decoders.
 bool read(JpegHeaders &j, const DecodeArgs &a, Window oriented, bool gray, uint8_t *data, JpegRecord &r, JpegScan &s) {
   if (!read_headers(j, a.height, a.width)) return false;
   const jpeg_decompress_struct &d = j.d;
@@ -113,7 +113,7 @@ void run(const Tensor *, const Tensor *in, const JpegScanArgs &args, Scratch &) 
     auto read_file = [&](JpegHeaders &j) { return read(j, a, oriented, in[1].shape[2] == 1, host(args.data), r, s); };
     try {
       taken = with_headers(file, read_file);
-    } catch (const std::exception &) {  // others decide; the rows below are read whatever was the matter
+    } catch (const std::exception &) {  // other decoders decide; the rows below are read anyway
     }
   }
   int64_t places = 0, planes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg's header beside our own names, and the same names for its ABIs (6b on Debian, 8 on Ubuntu).
+// libjpeg's header without clashes with our names, and one set of names for its ABIs (6b on Debian, 8 on Ubuntu).
 #pragma once
 #include <cstddef>
 #include <cstdio>

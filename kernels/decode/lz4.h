@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of LZ4, as https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md describes them: sequences of a token,
-// literals, which are copied, and a match, which is copied from what was made before. The last one ends behind its
-// literals. What a device does its own way are `Input` and `Output`:
+// Blocks of LZ4, see https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md: sequences of a token, literals, which
+// are copied from the input, and a match, which is copied from earlier output. The last one ends after its literals.
+// Each device has its own `Input` and `Output`:
 //
-//   Input:   left() bytes that were not read yet; byte() reads one; extend(n) adds bytes to n up to the first one that
+//   Input:   left() is the number of unread bytes; byte() reads one; extend(n) adds bytes to n up to the first that
 //            is not 255, false if there is none
-//   Output:  room() bytes that it still has; made() bytes; literals(in, n) takes n bytes from the input;
-//            match(offset, n) makes n bytes of those from `offset` bytes ago on, of which the last ones may be new
+//   Output:  room() is the number of bytes left; made() of bytes written; literals(in, n) copies n bytes of the input;
+//            match(offset, n) copies n bytes from `offset` bytes before the end; source and target may overlap
 //
-// Neither is asked for more than is there, whatever the input says.
+// Neither is asked for more than it has, whatever the input says.
 #pragma once
 #include "core/tensor.h"
 

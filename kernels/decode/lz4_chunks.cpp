@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr int64_t kStep = 16;  // bytes that are copied at once, where what is behind them may be written to
+constexpr int64_t kStep = 16;  // bytes copied at once, where bytes after the target may be overwritten
 
 struct Input {
   const uint8_t *at, *end;
@@ -42,7 +42,7 @@ struct Output {
       at += n;
       return;
     }
-    // What is there from `from` on repeats itself, so twice as much can be copied each time.
+    // The output repeats from `from` on, so each copy can be twice as long.
     for (uint8_t *const last = at + n; at < last;) {
       const int64_t some = std::min<int64_t>(at - from, last - at);
       memcpy(at, from, some);
@@ -51,7 +51,7 @@ struct Output {
   }
 };
 
-// Counts what a block would become.
+// Counts the decompressed bytes of a block.
 struct Counted {
   int64_t n = 0;
   int64_t room() const { return INT64_MAX; }
@@ -60,7 +60,7 @@ struct Counted {
   void match(int64_t, int64_t more) { n += more; }
 };
 
-// What data is that is no block, or "".
+// A hint about data that is no block, or "".
 const char *mistake(const uint8_t *data, int64_t size, int64_t room) {
   if (size < 4) return "";
   const uint32_t begin = data[0] | data[1] << 8 | data[2] << 16 | (uint32_t)data[3] << 24;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
 // status: status
-// A warp takes a chunk. All of its lanes read the same tokens; they copy literals and matches together. What is read
-// comes through shared memory, long before it is needed, and what was made lately is kept there, so that few matches
-// have to wait for the memory of the GPU; it is written there in aligned blocks.
+// A warp takes a chunk. All of its lanes read the same tokens; they copy literals and matches together. Input is
+// prefetched through shared memory, and recent output is kept there, so that few matches wait for global memory; output
+// is written in aligned blocks.
 #include "core/gpu.h"
 #include "decode/lz4_chunks.h"
 
 constexpr int kWarp = 32, kBlock = 16;
-constexpr int kHalf = 2048, kBlocksOfLane = kHalf / kBlock / kWarp;  // bytes of the input that are loaded at once
-constexpr int kPiece = 512;  // bytes that are copied between looking after both memories
+constexpr int kHalf = 2048, kBlocksOfLane = kHalf / kBlock / kWarp;  // bytes of the input loaded at once
+constexpr int kPiece = 512;                                          // bytes copied between checks of both buffers
 
-// Calls store(i, load(i)) for i < n, which the lanes share. Each reads several before it writes the first, as the
-// compiler does not know that they are others; load(i) is called in order.
+// Calls store(i, load(i)) for i < n, shared among the lanes. Each lane loads several before it stores the first, as the
+// compiler can't rule out aliasing; load(i) is called in order.
 template <class Load, class Store>
 DEVICE void by_lanes(int n, int lane, Load load, Store store) {
   constexpr int kAtOnce = 4;
@@ -28,8 +28,8 @@ DEVICE void by_lanes(int n, int lane, Load load, Store store) {
 }
 
 struct WarpInput {
-  // Places are counted from an address that is a multiple of 16, before the first byte. In shared memory there are the
-  // halves number `half` and the one behind it; the third is under way.
+  // Positions count from the last multiple of 16 before the first byte. Shared memory holds the halves number `half`
+  // and `half` + 1; the next one is being loaded.
   const uint8_t *base;
   uint8_t *shared;
   int64_t at, end;
@@ -57,7 +57,7 @@ struct WarpInput {
 #pragma unroll
     for (int k = 0; k < kBlocksOfLane; k++) to[k * kWarp + lane] = next[k];
   }
-  // The next n <= kPiece bytes can be read.
+  // Makes the next n <= kPiece bytes readable.
   DEVICE void need(int n) {
     if (at + n <= (half + 2) * kHalf) return;
     __syncwarp();
@@ -93,10 +93,10 @@ struct WarpInput {
   }
 };
 
-// WINDOW bytes of what was made last are kept.
+// Keeps the last WINDOW bytes of output in shared memory.
 template <int WINDOW>
 struct WarpOutput {
-  // Places are counted as those of the input; in front of `written` they are in the GPU's memory.
+  // Positions count as in the input; those before `written` are in global memory.
   uint8_t *base, *shared;
   int64_t first, at, end, written;
   int lane;
@@ -121,7 +121,7 @@ struct WarpOutput {
       advance(some);
     }
   }
-  // The bytes from `offset` ago on repeat themselves, so each that is new is one of those that were there before.
+  // The last `offset` bytes repeat, so each new byte equals one of them.
   DEVICE void match(int offset, int64_t n) {
     while (n > 0) {
       const int some = n < kPiece ? (int)n : kPiece;
@@ -144,7 +144,7 @@ struct WarpOutput {
     at += n;
     if (at - written >= kPiece) write(at & ~(int64_t)(kBlock - 1));
   }
-  // Up to a place: blocks as a whole, others byte by byte.
+  // Writes up to a position: whole blocks where possible, other bytes one by one.
   DEVICE void write(int64_t to) {
     __syncwarp();
     const int64_t head = (written + kBlock - 1) & ~(int64_t)(kBlock - 1), tail = to & ~(int64_t)(kBlock - 1);
@@ -155,7 +155,7 @@ struct WarpOutput {
     written = to;
     __syncwarp();
   }
-  // The rest is zeros.
+  // Fills the rest with zeros.
   DEVICE void finish() {
     write(at);
     const int64_t head = (at + kBlock - 1) & ~(int64_t)(kBlock - 1), tail = end & ~(int64_t)(kBlock - 1);

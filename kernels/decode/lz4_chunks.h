@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed chunks of a sample, each a block of LZ4, become slices of the output along its first axis. What a chunk
-// lacks of its slice is zeros.
+// Decompresses chunks of a sample, each an LZ4 block, into slices of the output along its first axis. A slice whose
+// chunk is too short is filled with zeros.
 #pragma once
 #include "decode/lz4.h"
 
-// `offsets` and `sizes` of the chunks in the input, which lie within it. On the GPU the byte at `status` becomes 1 if a
-// chunk is damaged, unless it is 0.
+// `offsets` and `sizes` of the chunks, which lie within the input. On the GPU the byte at `status`, unless null,
+// becomes 1 if a chunk is damaged.
 struct Lz4ChunksArgs {
   const int64_t *offsets;
   const int64_t *sizes;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks that are decompressed by a warp each; how much of what was made last stays in shared memory is compiled in."""
+"""LZ4 chunks, each decompressed by a warp; the size of the recent output kept in shared memory is compiled in."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from penstock.core.traced import plain
 from penstock.gpu.launch import Phase, Task, grid_of
 
-_WARP, _INPUT = 32, 4096  # threads; bytes of shared memory for what is read: 2 * kHalf of kernels/decode/lz4_chunks.cu
+_WARP, _INPUT = 32, 4096  # threads; bytes of shared memory for input: 2 * kHalf of kernels/decode/lz4_chunks.cu
 _MULTIPROCESSORS = 132  # of a large GPU
-_WINDOWS = {3: 32 << 10, 6: 16 << 10, 12: 8 << 10}  # bytes, by how many chunks a multiprocessor has at most
+_WINDOWS = {3: 32 << 10, 6: 16 << 10, 12: 8 << 10}  # bytes, by the most chunks per multiprocessor
 _SMALLEST = 4 << 10
 
 

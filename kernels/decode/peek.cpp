@@ -15,7 +15,7 @@ ImageInfo peek_image(Bytes in) {
       (in.data[2] <= ' ' || in.data[2] == '#'))
     return peek_pnm(in);
   constexpr int kShown = 8;
-  char hex[kShown * 3 + 1], text[kShown + 1] = {};  // of a page that says "not found", the text tells more
+  char hex[kShown * 3 + 1], text[kShown + 1] = {};  // of an HTML page "not found", the text tells more
   int n = in.size < kShown ? (int)in.size : kShown;
   for (int i = 0; i < n; i++) {
     snprintf(hex + 3 * i, 4, "%02x ", in.data[i]);

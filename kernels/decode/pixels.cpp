@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the pixels a codec delivers to those that were asked for: window, orientation, colours, data type.
+// Converts the pixels a codec delivers to the requested ones: window, orientation, colours, data type.
 #include <algorithm>
 
 #include "decode/codec.h"
@@ -7,7 +7,8 @@
 
 namespace {
 
-// One row of n pixels, `step` samples apart, of an image with `channels`, as `out_channels` of the wanted colours.
+// Converts a row of n pixels, `step` samples apart, of an image with `channels`, to `out_channels` of the wanted
+// colours.
 template <class T>
 CLONES void colours(const T *in, int64_t step, int64_t n, int64_t channels, int image_type, T *out,
                     int64_t out_channels) {
@@ -34,7 +35,7 @@ CLONES void rescale(const In *in, int64_t n, Out *out) {
   for (int64_t i = 0; i < n; i++) out[i] = saturate<Out>(in[i] * factor);
 }
 
-// Where row r of the oriented image begins in the stored one, and how far apart its pixels are, in pixels.
+// Where row r of the oriented image begins in the stored one, and the distance of its pixels, in pixels.
 void oriented_row(int orientation, int64_t h, int64_t w, int64_t r, int64_t c, int64_t *first, int64_t *step) {
   switch (orientation) {
     case 2:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the headers of a whole batch say, and whether its images can be decoded, before any pixel is touched.
+// Reads the headers of a whole batch and checks that its images can be decoded, before any pixel is touched.
 #include "core/native_time.h"
 #include "core/program.h"
 #include "decode/image.h"
@@ -21,10 +21,9 @@ void check(const ImageInfo &image, int64_t size, int64_t max_pixels) {
 }  // namespace
 
 // Reads the headers of n images into `info`, and the shapes of their pixels (height, width, channels) into `shape` (n,
-// 3): turned as their EXIF orientation says if `oriented`, otherwise `info` loses it; with `channels`, 0 for as many as
-// are stored. A negative `max_pixels` is for those who want no pixels: any number of them will do. Returns how many
-// can't be decoded; their format is 0 and kErrorSize bytes of reason are in `errors`,
-// unless that is null.
+// 3): oriented by EXIF if `oriented`, otherwise `info` loses its orientation; with `channels`, 0 for as many as stored.
+// A negative `max_pixels` means no limit, for callers that don't decode. Returns how many can't be decoded; their
+// format is 0 and kErrorSize bytes of reason are in `errors`, unless that is null.
 EXPORT int64_t plan_images(const Tensor *in, int64_t n, int64_t max_pixels, int32_t oriented, int32_t channels,
                            ImageInfo *info, int64_t *shape, char *errors) {
   NativeTime time;

@@ -19,11 +19,11 @@ ImageInfo peek_png(Bytes in) {
   constexpr int channels[] = {1, 0, 3, 3, 2, 0, 4};
   if (colour > 6 || !channels[colour]) fail("PNG: colour type %d", colour);
   info.channels = channels[colour];
-  // Deflate makes at most 1032 bytes of one.
+  // Deflate expands by at most 1032.
   int64_t bits = colour == 3 ? info.depth : info.depth * info.channels;
   info.least_bytes = (int64_t)height * ((width * bits + 7) / 8) / 1032;
   if (colour == 3) info.depth = 8;
-  // EXIF may stand before or after the pixels. A file that breaks off is the decoder's to report.
+  // EXIF may come before or after the pixels. Truncated files are reported by the decoder.
   for (int64_t at = 8; in.has(at, 12); at += 12 + (int64_t)in.be32(at)) {
     if (in.starts(at + 4, "eXIf", 4) && in.has(at + 8, in.be32(at))) {
       info.orientation = exif_orientation(in.part(at + 8, in.be32(at)));

@@ -20,7 +20,7 @@ struct Header {
 
 bool is_space(int c) { return c == ' ' || c >= '\t' && c <= '\r'; }
 
-constexpr int kMostDigits = 18;  // of an int64_t, whatever they are
+constexpr int kMostDigits = 18;  // digits that always fit in an int64_t
 
 // The next decimal number after white space and comments.
 int64_t number(Bytes in, int64_t &at, int most_digits = kMostDigits) {

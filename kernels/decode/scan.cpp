@@ -3,7 +3,7 @@
 
 namespace {
 
-// An MCU takes at most 10 blocks of 64 symbols of 31 bits: zeros behind the data let it run out of it before that is
+// An MCU takes at most 10 blocks of 64 symbols of 31 bits: zeros after the data allow overrunning it before that is
 // noticed.
 constexpr int64_t kSlack = 10 * 64 * 4 + 64;
 

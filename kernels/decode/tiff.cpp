@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF through libtiff: strips or tiles, any compression it knows, 1 to 32 bits per sample, interleaved or planar.
-// Rare colour models (CMYK, CIELab, uncompressed YCbCr, ...) take libtiff's own conversion to 8-bit RGBA.
+// TIFF through libtiff: strips or tiles, any compression it supports, 1 to 32 bits per sample, interleaved or planar.
+// Rare colour models (CMYK, CIELab, uncompressed YCbCr, ...) use libtiff's own conversion to 8-bit RGBA.
 #include <tiffio.h>
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace {
 
-// Tags this decoder looks at, of the first image of the file.
+// The tags that this decoder uses, of the first image of the file.
 struct Directory {
   int64_t height, width;
   int bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, photometric = PHOTOMETRIC_MINISBLACK,
       planar = PLANARCONFIG_CONTIG;
   int compression = COMPRESSION_NONE, orientation = 1;
 
-  // Whether the samples can be taken as they are stored.
+  // Whether the samples can be used as stored.
   bool plain() const {
     bool gray = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
     bool rgb =
@@ -33,7 +33,7 @@ struct Directory {
   }
 };
 
-// Reads the first directory of a classic or a big TIFF by hand: opening it with libtiff would cost more than the rest
+// Parses the first directory of a classic or a big TIFF itself: opening it with libtiff would cost more than the rest
 // of a peek.
 Directory peek_directory(Bytes in) {
   bool big_endian = in.u8(0) == 'M', big_file = in.u8(big_endian ? 3 : 2) == 43;
@@ -98,7 +98,7 @@ Directory peek_directory(Bytes in) {
   return d;
 }
 
-// libtiff's view of the file, and its first complaint.
+// libtiff's access to the file, and its first error.
 struct Source {
   Bytes in;
   int64_t at = 0;
@@ -126,7 +126,7 @@ toff_t seek(thandle_t h, toff_t offset, int whence) {
 int close(thandle_t) { return 0; }
 toff_t size(thandle_t h) { return (toff_t) static_cast<Source *>(h)->in.size; }
 
-#if TIFFLIB_VERSION >= 20221213  // 4.5: handlers of one file
+#if TIFFLIB_VERSION >= 20221213  // 4.5: error handlers per file
 int keep_error(TIFF *, void *user, const char *, const char *format, va_list list) {
   Source &s = *static_cast<Source *>(user);
   if (!s.text[0]) vsnprintf(s.text, sizeof s.text, format, list);
@@ -152,7 +152,7 @@ void open(Source &s) {
 
 [[noreturn]] void damaged(const Source &s) { fail("TIFF: %s", s.text[0] ? s.text : "damaged or cut off"); }
 
-// Turns n packed samples of `bits` bits, high bit first, into the full range of T. Samples of 8, 16 and 32 bits are
+// Converts n packed samples of `bits` bits, high bit first, to the full range of T. Samples of 8, 16 and 32 bits are
 // native words.
 template <class T>
 void unpack(const uint8_t *in, int64_t n, int bits, bool is_float, T *out, int64_t step) {
@@ -181,7 +181,7 @@ void unpack(const uint8_t *in, int64_t n, int bits, bool is_float, T *out, int64
   }
 }
 
-// The values of a palette index stay what they are until the palette is applied.
+// Palette indices stay unscaled until the palette is applied.
 void unpack_indices(const uint8_t *in, int64_t n, int bits, uint16_t *out, int64_t step) {
   for (int64_t i = 0; i < n; i++) {
     int64_t bit = i * bits;
@@ -196,7 +196,7 @@ void unpack_indices(const uint8_t *in, int64_t n, int bits, uint16_t *out, int64
   }
 }
 
-// Whole strips or tiles, one after the other, into an interleaved image.
+// Reads whole strips or tiles, one after the other, into an interleaved image.
 template <class T>
 void read_samples(Source &s, const Directory &d, int channels, T *image, Scratch &scratch) {
   TIFF *file = s.file;
@@ -213,7 +213,7 @@ void read_samples(Source &s, const Directory &d, int channels, T *image, Scratch
   int64_t row_bytes = tiled ? TIFFTileRowSize64(file) : TIFFScanlineSize64(file);
   int64_t per_block = planar ? 1 : d.samples;
   if (block_h == 0 || block_w == 0 || row_bytes < ((int64_t)block_w * per_block * d.bits + 7) / 8) damaged(s);
-  // A tile may be larger than the image, but not without end.
+  // A tile may be larger than the image, within limits.
   if (row_bytes > (64ll << 20) / block_h && (block_h > 2 * d.height + 4096 || (int64_t)block_w > 2 * d.width + 4096))
     fail("TIFF: tiles of %u x %u pixels in an image of %lld x %lld", block_h, block_w, (long long)d.height,
          (long long)d.width);
@@ -225,7 +225,7 @@ void read_samples(Source &s, const Directory &d, int channels, T *image, Scratch
         int64_t rows = std::min<int64_t>(block_h, d.height - y),
                 n = std::min<int64_t>(block_w, d.width - x) * per_block;
         int64_t want = tiled ? block_bytes : rows * row_bytes;
-        memset(block, 0, want);  // decoders of fax codings leave damaged rows as they were
+        memset(block, 0, want);  // fax decoders leave damaged rows unwritten
         tmsize_t got = tiled ? TIFFReadEncodedTile(file, TIFFComputeTile(file, x, y, 0, plane), block, want)
                              : TIFFReadEncodedStrip(file, TIFFComputeStrip(file, y, plane), block, want);
         if (got < want || s.text[0]) damaged(s);

@@ -39,7 +39,7 @@ constexpr int64_t kStep = 32;
 
 AVX2_INLINE __m256i load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-// Bytes from in[at] on as 16 bits: themselves, or 3 * near + far. kHigh: the upper half of each lane.
+// Bytes from in[at] on as 16 bits: unchanged, or 3 * near + far. kHigh: the upper half of each lane.
 template <bool kTwoRows, bool kHigh>
 AVX2_INLINE __m256i weighed(const uint8_t *near, const uint8_t *far, int64_t at) {
   const __m256i x = load(near + at), y = kTwoRows ? load(far + at) : _mm256_setzero_si256();
@@ -47,7 +47,7 @@ AVX2_INLINE __m256i weighed(const uint8_t *near, const uint8_t *far, int64_t at)
   return kTwoRows ? _mm256_maddubs_epi16(pairs, _mm256_set1_epi16(0x0103)) : pairs;
 }
 
-// Samples 2 i and 2 i + 1 of the output side by side.
+// Output samples 2 i and 2 i + 1 side by side.
 template <bool kTwoRows, bool kHigh>
 AVX2_INLINE __m256i doubled(const uint8_t *near, const uint8_t *far, int64_t i) {
   constexpr int shift = kTwoRows ? 4 : 2;
@@ -61,7 +61,7 @@ AVX2_INLINE __m256i doubled(const uint8_t *near, const uint8_t *far, int64_t i) 
   return _mm256_or_si256(_mm256_srli_epi16(even, shift), high);
 }
 
-// At least kStep samples; the last step overlaps the one before.
+// For at least kStep samples; the last step overlaps the one before.
 template <bool kTwoRows>
 AVX2 void vector_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *out) {
   for (int64_t i = 0;; i = std::min(i + kStep, n - kStep)) {
@@ -75,7 +75,7 @@ AVX2 void vector_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t 
 #elif defined(__aarch64__)
 constexpr int64_t kStep = 16;
 
-// Sixteen samples as 16 bits: themselves, or 3 * near + far.
+// Sixteen samples as 16 bits: unchanged, or 3 * near + far.
 struct Sixteen {
   uint16x8_t low, high;
 };
@@ -100,7 +100,7 @@ inline uint8x16_t divided(Sixteen here, Sixteen beside) {
   return vshrn_high_n_u16(vshrn_n_u16(vaddq_u16(low, bias), kShift), vaddq_u16(high, bias), kShift);
 }
 
-// At least kStep samples; the last step overlaps the one before.
+// For at least kStep samples; the last step overlaps the one before.
 template <bool kTwoRows>
 void vector_h2(const uint8_t *near, const uint8_t *far, int64_t n, uint8_t *out) {
   constexpr int shift = kTwoRows ? 4 : 2, even = kTwoRows ? 8 : 1, odd = kTwoRows ? 7 : 2;

@@ -23,7 +23,7 @@ ImageInfo peek_webp(Bytes in) {
     for (int64_t at = 12; in.has(at, 8); at += 8 + ((int64_t)in.le32(at + 4) + 1) / 2 * 2)
       if (in.starts(at, "EXIF", 4) && in.has(at + 8, in.le32(at + 4))) {
         Bytes exif = in.part(at + 8, in.le32(at + 4));
-        // Some writers keep the JPEG segment's prefix.
+        // Some writers include the JPEG segment's prefix.
         if (exif.starts(0, "Exif\0\0", 6)) exif = exif.part(6, exif.size - 6);
         info.orientation = exif_orientation(exif);
         break;

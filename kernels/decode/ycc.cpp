@@ -35,7 +35,7 @@ struct Rgb {
   __m256i r, g, b;
 };
 
-// 16 pixels of 16 bits. The factors are taken apart so that 16-bit products give the exact result (for all 256 values).
+// 16 pixels of 16 bits. The factors are split so that 16-bit products are exact (for all 256 values).
 __attribute__((target("avx2"), always_inline)) inline Rgb convert(__m256i y, __m256i u, __m256i v) {
   const __m256i middle = _mm256_set1_epi16(128), half = _mm256_set1_epi32(1 << 15);
   u = _mm256_sub_epi16(u, middle), v = _mm256_sub_epi16(v, middle);
@@ -49,7 +49,7 @@ __attribute__((target("avx2"), always_inline)) inline Rgb convert(__m256i y, __m
   return {_mm256_add_epi16(y, r), _mm256_add_epi16(_mm256_sub_epi16(y, v), g), _mm256_add_epi16(y, b)};
 }
 
-// At least kStep pixels; the last step overlaps the one before.
+// For at least kStep pixels; the last step overlaps the one before.
 __attribute__((target("avx2"))) void avx2(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n,
                                           bool blue_first, uint8_t *out) {
   const __m256i zero = _mm256_setzero_si256();
@@ -85,7 +85,7 @@ inline int16x8_t green_of(int16x8_t u, int16x8_t v) {
   return vsubq_s16(vrshrn_high_n_s32(vrshrn_n_s32(low, 16), high, 16), v);
 }
 
-// At least kStep pixels; the last step overlaps the one before. The factors are taken apart as for AVX2.
+// For at least kStep pixels; the last step overlaps the one before. The factors are split as for AVX2.
 template <bool kBlueFirst>
 void neon(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, int64_t n, uint8_t *out) {
   const uint8x16_t middle = vdupq_n_u8(128);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caffe's message Datum: a picture, encoded or as it is, and a label.
+// Caffe's message Datum: a picture, encoded or raw, and a label.
 #pragma once
 #include "core/tensor.h"
 

@@ -21,7 +21,7 @@ enum Field {
 };
 constexpr int kMostTensors = 64;
 
-// A message TensorProto. Its numbers may be packed or one by one, in several pieces.
+// A message TensorProto. Its numbers may be packed or unpacked, in several pieces.
 class Proto {
  public:
   void read(const char *data, int64_t size) {
@@ -94,7 +94,7 @@ class Proto {
   Part message_{nullptr, 0};
 };
 
-// Output k are the numbers of a tensor.
+// Output k receives the numbers of a tensor.
 void give(Sample &sample, int k, const Proto &proto) {
   Tensor &t = sample.out(k);
   const int64_t n = proto.count();
@@ -112,7 +112,7 @@ void give(Sample &sample, int k, const Proto &proto) {
   });
 }
 
-// Output k is a vector of num_labels zeros, but ones, or weights, where the labels say.
+// Output k is a vector of num_labels zeros, with ones, or weights, at the labels.
 void give_sparse(Sample &sample, int k, const Proto &labels, const Proto *weights, int num_labels) {
   Tensor &t = sample.out(k);
   const bool floats = weights || labels.type == kFloat;

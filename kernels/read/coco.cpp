@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostPixels = 1 << 29;
 
-// Where the i-th of some lists begins, whose ends are known.
+// The start of the i-th of consecutive lists, given their ends.
 int64_t begin_of(const int64_t *end, int64_t i) { return i ? end[i - 1] : 0; }
 
 void *array(Sample &sample, Tensor &t, int dtype, std::initializer_list<int64_t> shape) {
@@ -24,11 +24,11 @@ void *array(Sample &sample, Tensor &t, int dtype, std::initializer_list<int64_t>
 struct Objects {
   const CocoArgs &a;
   int64_t sample, n;
-  const int64_t *number;  // of the annotations
+  const int64_t *number;  // indices of the annotations
 
   Objects(const CocoArgs &args, int64_t s) : a(args), sample(s), n(args.count[s]), number(args.order + args.first[s]) {}
 
-  // Calls f(object, first vertex, how many) for each polygon.
+  // Calls f(object, first vertex, number of vertices) for each polygon.
   template <class F>
   void each_polygon(int64_t i, F f) const {
     for (int64_t p = begin_of(a.polygon_end, number[i]); p < a.polygon_end[number[i]]; p++) {
@@ -59,7 +59,7 @@ void give_polygons(Sample &sample, int k, const Objects &objects) {
     });
 }
 
-// Each pixel gets the label of its object, the largest one where there are several.
+// Each pixel gets the label of its object, the largest label if several overlap.
 void give_masks(Sample &sample, int k, const Objects &objects) {
   const CocoArgs &a = objects.a;
   const int64_t height = a.height[objects.sample], width = a.width[objects.sample];

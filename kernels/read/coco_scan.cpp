@@ -38,7 +38,7 @@ class Scan {
   }
 
  private:
-  // Calls f for each object of an array; other values are passed over.
+  // Calls f for each object of an array; other values are skipped.
   template <class F>
   void each(const char *name, F f) {
     json_.place = name;
@@ -211,8 +211,8 @@ class Scan {
     while (json_.next_value(first)) table_[COCO_RUN].push((uint32_t)json_.integer("'counts' of a mask", 0, UINT32_MAX));
   }
 
-  // Groups of 5 bits, lowest first, each as a character from '0' on, in which 0x20 says that more follow; from the
-  // third number on what is stored is the difference to the one before the last.
+  // Groups of 5 bits, lowest first, each a character from '0' on with the continuation flag 0x20; from the fourth
+  // number on, the difference to the second-last number is stored.
   void packed_runs() {
     json_.string(text_);
     const int64_t begin = table_[COCO_RUN].count<uint32_t>();

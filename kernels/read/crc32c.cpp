@@ -14,12 +14,12 @@
 
 namespace {
 
-constexpr uint32_t kPolynomial = 0x82f63b78;  // its bits in reverse
-constexpr int64_t kStretch = 1024;            // of the three that are computed at a time
+constexpr uint32_t kPolynomial = 0x82f63b78;  // bit-reversed
+constexpr int64_t kStretch = 1024;            // bytes of each of three parallel stretches
 
 struct Tables {
-  uint32_t of_byte[8][256];     // what a byte does to the state, so many bytes later
-  uint32_t of_stretch[4][256];  // what kStretch zeros do to a byte of the state
+  uint32_t of_byte[8][256];     // effect of a byte on the state, k bytes later
+  uint32_t of_stretch[4][256];  // effect of kStretch zeros on a byte of the state
   Tables() {
     for (uint32_t i = 0; i < 256; i++) {
       uint32_t c = i;
@@ -68,7 +68,7 @@ uint32_t by_tables(uint32_t c, const uint8_t *p, int64_t n) {
   return c;
 }
 
-// The processor's instruction has a latency of three: three stretches at a time, whose states are then put together.
+// The processor's instruction has a latency of three: process three stretches at a time, then combine their states.
 #if defined(__x86_64__)
 #define HAS_INSTRUCTION __builtin_cpu_supports("sse4.2")
 #define WITH_INSTRUCTION __attribute__((target("sse4.2")))
@@ -109,7 +109,7 @@ uint32_t crc32c(const void *data, int64_t size) {
   return ~by_tables(~0u, (const uint8_t *)data, size);
 }
 
-// For tests: either way.
+// For tests: selects the implementation.
 EXPORT uint32_t checksum_crc32c(const void *data, int64_t size, int32_t is_by_tables) {
   return is_by_tables ? ~by_tables(~0u, (const uint8_t *)data, size) : crc32c(data, size);
 }

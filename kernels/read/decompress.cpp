@@ -10,9 +10,9 @@
 
 namespace {
 
-constexpr int64_t kStep = 8;  // bytes that are copied at once where there is room
+constexpr int64_t kStep = 8;  // bytes copied at once if there is room
 
-// `n` bytes from `distance` before `to` on, which may be bytes that this writes.
+// Copies `n` bytes from `distance` before `to`; source and target may overlap.
 void repeat(char *to, int64_t distance, int64_t n, int64_t room) {
   const char *from = to - distance;
   if (distance >= kStep && room >= n + kStep) {
@@ -27,7 +27,7 @@ void repeat(char *to, int64_t distance, int64_t n, int64_t room) {
 void unpack_snappy(const char *data, int64_t size, char *to, int64_t room) {
   const uint8_t *from = (const uint8_t *)data, *const end = from + size;
   char *const begin = to, *const last = to + room;
-  auto number = [&](int bytes) {  // the next ones, the lowest first
+  auto number = [&](int bytes) {  // little-endian
     if (bytes > end - from) fail("it can't be decompressed: it ends too early");
     uint32_t value = 0;
     for (int k = 0; k < bytes; k++) value |= (uint32_t)from[k] << 8 * k;
@@ -48,7 +48,7 @@ void unpack_snappy(const char *data, int64_t size, char *to, int64_t room) {
     const int tag = *from++;
     int64_t n, distance;
     switch (tag & 3) {
-      case 0:  // the bytes themselves
+      case 0:  // literals
         n = tag >> 2;
         n = 1 + (n < 60 ? n : number((int)n - 59));
         if (n > end - from || n > last - to) fail("it can't be decompressed: %lld bytes do not fit", (long long)n);
@@ -95,7 +95,7 @@ int outcome(Unpack unpack, const char *from, int64_t size, char *to, int64_t roo
 
 }  // namespace
 
-// 0, or 1 with the reason in `error`.
+// Returns 0, or 1 with the reason in `error`.
 EXPORT int zstd_decompress(const char *from, int64_t size, char *to, int64_t room, char *error) {
   return outcome(unpack_zstd, from, size, to, room, error);
 }

@@ -29,10 +29,10 @@ struct Hdu {
   int64_t bitpix = 0, naxis = -1, axes[kMaxDims] = {}, elements = 1, groups = 1, parameters = 0;
   double scale = 1, zero = 0;
   bool is_image = false, is_compressed = false;
-  int64_t header = 0, data = 0, bytes = 0;  // where they begin in the file, and how many bytes its data have
+  int64_t header = 0, data = 0, bytes = 0;  // offsets in the file, and the number of data bytes
 };
 
-// The HDU that begins at `at`; `at` moves to the next one.
+// Reads the HDU that begins at `at`; moves `at` to the next one.
 Hdu next_hdu(Part file, int number, int64_t &at) {
   Hdu h;
   bool has_end = false, is_random_groups = false, begins_with_zero = false;
@@ -105,12 +105,12 @@ Hdu next_hdu(Part file, int number, int64_t &at) {
   if (h.bytes > file.size - at)
     fail("HDU %d: the header promises %lld bytes of data, behind it the file has %lld", number, (long long)h.bytes,
          (long long)(file.size - at));
-  at = std::min(at + padded / kBlock * kBlock, file.size);  // some files lack the padding behind their last data
+  at = std::min(at + padded / kBlock * kBlock, file.size);  // some files lack the padding after the last data
   return h;
 }
 
-// The smallest type that holds all values of an image: as they are stored, or, where they are scaled, integers if they
-// are only shifted by an integer, else float for up to 16 bits and double beyond.
+// The smallest type for all values of an image: the stored one; for scaled values an integer type if they are only
+// shifted by an integer, else float for up to 16 bits and double beyond.
 int dtype_of(const Hdu &h) {
   if (h.bitpix == -32) return FLOAT;
   if (h.bitpix == -64) return FLOAT64;
@@ -161,7 +161,7 @@ template <class Stored, class Out>
 void convert(const char *from, Out *to, int64_t n, const Hdu &h) {
   if (h.scale == 1 && h.zero == 0) {
     for (int64_t i = 0; i < n; i++) to[i] = (Out)stored<Stored>(from + i * sizeof(Stored));
-  } else if constexpr (std::is_integral_v<Out>) {  // shifted, and all values fit
+  } else if constexpr (std::is_integral_v<Out>) {  // only shifted, and all values fit
     const uint64_t zero = h.zero == 9223372036854775808.0 ? 1ull << 63 : (uint64_t)(int64_t)h.zero;
     for (int64_t i = 0; i < n; i++) to[i] = (Out)((uint64_t)(int64_t)stored<Stored>(from + i * sizeof(Stored)) + zero);
   } else {
@@ -181,7 +181,7 @@ void convert(Sample &sample, Tensor &out, const char *from, const Hdu &h) {
       });
 }
 
-// The image that the tiles of a table are, as if it were stored without compression.
+// Decompresses the tiles of a table to an uncompressed image.
 Hdu unpacked(Sample &sample, int number, const Hdu &table, const char *&from) {
   const Part file = sample.parts[0];
   const FitsTiles tiles({file.data + table.header, (size_t)(table.data - table.header)}, number, table.bytes);
@@ -212,7 +212,7 @@ void give(Sample &sample, int k, int number, const Hdu &stored, int64_t wanted) 
     fail("HDU %d holds %s, and dtypes says %s; fn.cast converts", number, names[dtype],
          wanted < 12 ? names[wanted] : "?");
   out.dtype = dtype, out.ndim = (int)h.naxis;
-  for (int d = 0; d < out.ndim; d++) out.shape[d] = h.axes[out.ndim - 1 - d];  // the first axis runs fastest
+  for (int d = 0; d < out.ndim; d++) out.shape[d] = h.axes[out.ndim - 1 - d];  // the first axis varies fastest
   if (h.bitpix == 8 && h.scale == 1 && h.zero == 0) return sample.give_elements(k, from, h.elements);
   switch (h.bitpix) {
     case 8:

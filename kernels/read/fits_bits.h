@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits of the codes of FITS tiles, the highest of a byte first.
+// Reads the bits of FITS tiles, highest bit of a byte first.
 #pragma once
 #include <cstdint>
 

@@ -17,7 +17,7 @@ inline std::string_view key_of(std::string_view card) {
   return key.substr(0, key.find(' '));
 }
 
-// The value of a card, without the blanks around it.
+// The value of a card, without surrounding blanks.
 inline std::string_view value_of(std::string_view card) {
   if (card.substr(8, 2) != "= ") return {};
   std::string_view v = card.substr(10);
@@ -27,7 +27,7 @@ inline std::string_view value_of(std::string_view card) {
   return v.substr(begin, v.find_last_not_of(' ') - begin + 1);
 }
 
-// A text between quotation marks, without blanks at its end.
+// A quoted text, without trailing blanks.
 inline std::string_view text_of(std::string_view card) {
   std::string_view v = value_of(card);
   if (v.empty() || v[0] != '\'') return {};
@@ -59,7 +59,7 @@ inline double real(int hdu, std::string_view card) {
   return x;
 }
 
-// The number behind the name in a key such as "NAXIS12"; 0 if the key is of another kind.
+// The number after the name in a key such as "NAXIS12"; 0 if the key does not match.
 inline int64_t numbered(std::string_view key, std::string_view name) {
   if (key.substr(0, name.size()) != name || key.size() == name.size()) return 0;
   int64_t n = 0;

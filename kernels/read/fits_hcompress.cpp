@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HCOMPRESS_1 (FITS 4.0, section 10.4.4; R. L. White, "High-performance compression of astronomical images", 1992):
-// an image is transformed by 2 x 2 blocks to sums and differences, of the sums again and again, and the bits of all of
-// these are stored plane by plane, each as a tree of 4-bit codes for what is not zero.
+// HCOMPRESS_1 (FITS 4.0, section 10.4.4; R. L. White, "High-performance compression of astronomical images", 1992): an
+// image is transformed in 2 x 2 blocks to sums and differences, recursively for the sums; all are stored in bit planes,
+// each as a tree of 4-bit codes for what is not zero.
 #include <algorithm>
 #include <cstring>
 
@@ -11,9 +11,9 @@
 namespace {
 
 constexpr int kMagic = 0xdd99;
-constexpr int64_t kMost = 1ll << 54;  // of a coefficient, so that no sum of some of them overflows
+constexpr int64_t kMost = 1ll << 54;  // of a coefficient, so that sums of several don't overflow
 constexpr int kMostPlanes = 54;
-constexpr int64_t kMostPixels = 1 << 17;  // in a byte: a tile in which all are equal takes 27 bytes
+constexpr int64_t kMostPixels = 1 << 17;  // per byte: a tile of equal pixels takes 27 bytes
 
 int64_t halved(int64_t n) { return (n + 1) / 2; }
 int levels_of(int64_t rows, int64_t columns) {
@@ -22,7 +22,7 @@ int levels_of(int64_t rows, int64_t columns) {
   return n;
 }
 
-// How many blocks of 2^level there are in `n`.
+// The number of blocks of 2^level in `n`.
 int64_t blocks(int64_t n, int level) { return ((n - 1) >> level) + 1; }
 
 struct Image {
@@ -31,7 +31,7 @@ struct Image {
   int64_t &at(int64_t i, int64_t j) const { return data[i * stride + j]; }
 };
 
-// The next 4 bits that are not all zero, in the format's fixed Huffman code.
+// The next 4 bits, not all zero, in the format's fixed Huffman code.
 int next_code(FitsBits &bits) {
   static const int8_t three[] = {1, 2, 4, 8}, four[] = {3, 5, 10, 12, 15}, five[] = {6, 7, 9, 11, 13};
   const int first = (int)bits.take(3);
@@ -43,7 +43,7 @@ int next_code(FitsBits &bits) {
   return bits.next() ? 14 : 0;
 }
 
-// Calls use(row, column, bit) for the four bits of each code, as far as they lie in rows x columns.
+// Calls use(row, column, bit) for the four bits of each code that lie in rows x columns.
 template <class Use>
 void each_bit(const uint8_t *codes, int64_t rows, int64_t columns, Use use) {
   for (int64_t i = 0; i < rows; i += 2)
@@ -57,7 +57,8 @@ void each_bit(const uint8_t *codes, int64_t rows, int64_t columns, Use use) {
     }
 }
 
-// One of the four quadrants of coefficients, without their signs. `codes` and `finer` have room for those of a plane.
+// Reads one of the four quadrants of coefficients, without signs. `codes` and `finer` have room for the codes of a
+// plane.
 void read_quadrant(FitsBits &bits, const Image &image, int planes, uint8_t *codes, uint8_t *finer) {
   if (!image.rows || !image.columns) return;
   const int levels = levels_of(image.rows, image.columns);
@@ -84,22 +85,22 @@ void read_quadrant(FitsBits &bits, const Image &image, int planes, uint8_t *code
   }
 }
 
-// The first half of n values, `step` apart, to the even places, the others to the odd ones.
+// Moves the first half of n values, `step` apart, to the even positions, the others to the odd ones.
 void interleave(int64_t *values, int64_t n, int64_t step, int64_t *room) {
   for (int64_t i = 0; i < n; i++) room[i] = values[i * step];
   for (int64_t i = 0; i < halved(n); i++) values[2 * i * step] = room[i];
   for (int64_t i = halved(n); i < n; i++) values[(2 * (i - halved(n)) + 1) * step] = room[i];
 }
 
-// `value` moved by at most `most` towards wanted / parts, where that has a direction.
+// Moves `value` by at most `most` towards wanted / parts, clamped to [least, largest] / parts.
 int64_t moved(int64_t value, int64_t wanted, int64_t least, int64_t largest, int64_t parts, int64_t most) {
   if (least >= largest) return value;
   const int64_t change = (std::clamp(wanted, least, largest) - value * parts) / parts;
   return value + std::clamp(change, -most, most);
 }
 
-// Lets the differences of a block follow the sums of its neighbours, by at most half of the step that they were rounded
-// by. Blocks at the edges stay.
+// Adapts the differences of a block to the sums of its neighbours, by at most half of their rounding step. Blocks at
+// the edges stay unchanged.
 void smooth(const Image &m, int64_t scale) {
   const int64_t most = scale >> 1;
   if (most <= 0) return;
@@ -118,7 +119,7 @@ void smooth(const Image &m, int64_t scale) {
     for (int64_t j = 2; j < m.columns - 2; j += 2) {
       const int64_t here = m.at(i, j), x = 2 * m.at(i + 1, j), y = 2 * m.at(i, j + 1);
       const int64_t mm = m.at(i - 2, j - 2), pm = m.at(i + 2, j - 2), mp = m.at(i - 2, j + 2), pp = m.at(i + 2, j + 2);
-      // How far the four corners leave room for the value, above 0 and below.
+      // The range that the four corners leave for the value.
       auto above = [](int64_t d) { return std::max<int64_t>(d, 0); };
       auto below = [](int64_t d) { return std::min<int64_t>(d, 0); };
       const int64_t largest = std::min(
@@ -129,13 +130,13 @@ void smooth(const Image &m, int64_t scale) {
     }
 }
 
-// Rounds to a multiple of `unit`, a power of two; halves away from 0.
+// Rounds to a multiple of `unit`, a power of two, with halves away from 0.
 int64_t rounded(int64_t value, int64_t unit) {
   const int64_t up = unit >> 1;
   return (value + (value >= 0 ? up : std::max<int64_t>(up - 1, 0))) & -unit;
 }
 
-// Sums and differences back to pixels.
+// Converts sums and differences back to pixels.
 void transform_back(const Image &image, bool is_smooth, int64_t scale, int64_t *room) {
   const int levels = levels_of(image.rows, image.columns);
   if (!levels) return;
@@ -145,7 +146,7 @@ void transform_back(const Image &image, bool is_smooth, int64_t scale, int64_t *
     for (int64_t i = 0; i < m.rows; i++) interleave(&m.at(i, 0), m.columns, 1, room);
     for (int64_t j = 0; j < m.columns; j++) interleave(&m.at(0, j), m.rows, m.stride, room);
     if (is_smooth) smooth(m, scale);
-    const int64_t unit = 1ll << level;  // of a difference of differences; of differences it is two, of sums four
+    const int64_t unit = 1ll << level;  // for differences of differences; two units for differences, four for sums
     const int shift = level ? 1 : 2;
     uint64_t largest = 0;
     auto put = [&](int64_t i, int64_t j, int64_t sum) {
@@ -153,8 +154,8 @@ void transform_back(const Image &image, bool is_smooth, int64_t scale, int64_t *
       largest |= (uint64_t)(value < 0 ? ~value : value);
       m.at(i, j) = value;
     };
-    // Of a sum and a difference, which are both odd multiples of the unit or both even ones, only the difference keeps
-    // the lowest bit: rounding has cut it off the sum.
+    // A sum and its difference are both odd or both even multiples of the unit. Only the difference keeps the lowest
+    // bit, as rounding removed it from the sum.
     auto pair = [&](int64_t i, int64_t j, int64_t k, int64_t l) {
       const int64_t d = rounded(m.at(k, l), 2 * unit), low = d & 2 * unit, h = m.at(i, j);
       const int64_t sum = h >= 0 ? h - low : h + low;

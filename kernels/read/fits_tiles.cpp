@@ -15,7 +15,7 @@ using fits_cards::text_of;
 using fits_cards::value_of;
 
 constexpr int kMaxColumns = 999;
-constexpr int32_t kZero = -2147483646;  // stands for 0 in the second method of dithering
+constexpr int32_t kZero = -2147483646;  // stands for 0 in the second dithering method
 constexpr int kRandoms = 10000;
 
 template <class T>
@@ -136,7 +136,7 @@ void FitsTiles::read_cards(std::string_view header) {
       c.pointed = form.size() > 1 ? form[1] : 0;
       const int64_t width = c.type == 'X' ? 1 : bytes_of(c.type);
       if (!width || repeat < 0 || repeat > bytes_) fits_cards::unreadable(number_, card);
-      c.at = c.type == 'X' ? (repeat + 7) / 8 : repeat * width;  // for now: its bytes
+      c.at = c.type == 'X' ? (repeat + 7) / 8 : repeat * width;  // its size in bytes for now
       count = std::max(count, n);
     }
   }
@@ -197,7 +197,7 @@ void FitsTiles::check() {
   if (heap_ > bytes_) fail("HDU %d: the heap of the table begins behind its data", number_);
   if (tiles > rows_)
     fail("HDU %d: the image has %lld tiles, the table %lld rows", number_, (long long)tiles, (long long)rows_);
-  // No code takes less than a byte for so many.
+  // No code has more pixels per byte.
   const int64_t most_pixels = kind_ == kHcompress ? 1 << 17 : 1 << 13;
   if (elements / most_pixels > bytes_)
     fail("HDU %d: the header promises %lld pixels, more than %lld bytes can hold", number_, (long long)elements,
@@ -247,7 +247,7 @@ int FitsTiles::width_of(int64_t bytes, int64_t n) const {
   fail("a tile of %lld pixels has %lld bytes", (long long)n, (long long)bytes);
 }
 
-// Pixels of whatever the code makes of them.
+// Decodes to integer pixels.
 void FitsTiles::to_integers(Bytes from, int64_t n, int32_t *to, Scratch &scratch) const {
   if (kind_ == kPlio) return unplio(from.data, from.size, n, to);
   if (kind_ == kHcompress) return unhcompress(from.data, from.size, n, is_smooth_, to, scratch);
@@ -319,7 +319,7 @@ void FitsTiles::decode_tile(const char *data, int64_t row, int64_t n, char *tile
     }
     return;
   }
-  // The pixels themselves, as they are stored in images that are not compressed.
+  // Unquantized pixels, as stored in uncompressed images.
   bool is_shuffled = kind_ == kShuffledGzip, is_packed = kind_ != kNone;
   if (!from.size) from = array_at(data, gzip_, row), is_shuffled = false, is_packed = true;
   if (!from.size) from = array_at(data, plain_, row), is_packed = false;
@@ -344,13 +344,13 @@ void FitsTiles::decode_tile(const char *data, int64_t row, int64_t n, char *tile
 
 void FitsTiles::decode(const char *data, char *image, Scratch &scratch) const {
   const int64_t item = std::abs(bitpix) / 8;
-  int64_t first[kMaxDims] = {};  // pixel of the tile
+  int64_t first[kMaxDims] = {};  // the tile's first pixel
   for (int64_t row = 0;; row++) {
     int64_t size[kMaxDims], n = 1;
     for (int d = 0; d < naxis; d++) n *= size[d] = std::min(tile_[d], axes[d] - first[d]);
     char *tile = (char *)scratch.get(item * n, 0);
     decode_tile(data, row, n, tile, scratch);
-    // Line by line to where they belong.
+    // Copies lines to their places.
     int64_t at[kMaxDims] = {};
     for (int64_t line = 0; line < n / size[0]; line++) {
       int64_t place = 0;

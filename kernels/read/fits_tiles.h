@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that are stored as tiles, each compressed by itself, in the rows of a binary table (FITS 4.0, section 10).
+// Images stored as tiles, each compressed separately, in the rows of a binary table (FITS 4.0, section 10).
 #pragma once
 #include <string_view>
 
 #include "read/parser.h"
 
 struct FitsTiles {
-  int64_t bitpix = 0, naxis = 0, axes[kMaxDims] = {};  // of the image, as in the header of one that is not compressed
+  int64_t bitpix = 0, naxis = 0, axes[kMaxDims] = {};  // of the image, as in an uncompressed one's header
 
-  // `header` are the cards of HDU `number`, of a table, whose data are `bytes` bytes. Fails for what is not read.
+  // `header` are the cards of HDU `number`, a table with `bytes` bytes of data. Fails if it is not supported.
   FitsTiles(std::string_view header, int number, int64_t bytes);
-  // Writes the image as it would be stored without compression, elements x |bitpix| / 8 bytes. `scratch` is of the
-  // thread.
+  // Writes the uncompressed image, elements x |bitpix| / 8 bytes. `scratch` is the thread's.
   void decode(const char *data, char *image, Scratch &scratch) const;
 
  private:
   enum Kind { kRice, kGzip, kShuffledGzip, kPlio, kHcompress, kNone };
   struct Column {
-    int64_t at = -1;  // in a row; -1: there is none
+    int64_t at = -1;  // offset in a row; -1 if there is none
     char type = 0, pointed = 0;
-    bool is_array = false;  // in the heap, of elements `pointed`
+    bool is_array = false;  // stored in the heap, with elements of type `pointed`
   };
   struct Bytes {
     const uint8_t *data;
@@ -38,9 +37,9 @@ struct FitsTiles {
   const int64_t bytes_;
   Kind kind_ = kRice;
   int64_t row_bytes_ = 0, rows_ = 0, heap_ = -1, tile_[kMaxDims] = {};
-  int64_t block_ = 32, byte_pixels_ = 4;  // of Rice's code
+  int64_t block_ = 32, byte_pixels_ = 4;  // for Rice's code
   Column compressed_, gzip_, plain_, scale_column_, zero_column_, blank_column_;
-  bool is_smooth_ = false;  // of HCOMPRESS
+  bool is_smooth_ = false;  // for HCOMPRESS
   bool has_scale_ = false, has_blank_ = false;
   double scale_ = 1, zero_ = 0;
   int64_t blank_ = 0, dither_ = 0, seed_ = 1;  // dither_: 0 none, 1 or 2: the standard's methods

@@ -11,7 +11,7 @@
 
 namespace {
 
-// As cufile.h has them.
+// As in cufile.h.
 struct Status {
   int code, cuda;
 };
@@ -37,7 +37,7 @@ F function(int64_t address) {
   return (F)(uintptr_t)address;
 }
 
-// A file that cuFile has taken; `handle` is null if it has not.
+// A file registered with cuFile; `handle` is null if that failed.
 struct Taken {
   int fd;
   void *handle = nullptr;
@@ -55,7 +55,7 @@ struct Taken {
   }
 };
 
-// Whether all of it was read.
+// Returns whether all was read.
 bool read_directly(const char *path, const GpuFileArgs &a) {
   const Taken file(path, a);
   for (int64_t done = 0; file.handle && done < a.bytes;) {

@@ -7,7 +7,7 @@
 
 namespace {
 
-// What ends the quick walk over a value that nobody wants.
+// Characters that stop the fast skipping of an unwanted value.
 struct Structure {
   bool is[256] = {};
   constexpr Structure() {
@@ -22,14 +22,14 @@ constexpr uint64_t kWholePowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 1
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The digits at the beginning of 8 bytes, all at once, as branches on how many there are would be guessed wrong: their
-// value, and `p` behind them. Of 8 digits there may be more.
+// Parses the digits at the beginning of 8 bytes without branches on their number, which would be mispredicted: returns
+// their value and moves `p` past them. After 8 digits there may be more.
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 inline uint64_t up_to_8_digits(const char *&p) {
   uint64_t bytes;
   memcpy(&bytes, p, 8);
   const uint64_t values = bytes - 0x3030303030303030;
-  // The first byte below '0' or above '9' has its highest bit set by one of the two.
+  // For the first byte that is no digit, one of the two sets the highest bit.
   const uint64_t others = ((bytes + 0x4646464646464646) | values) & 0x8080808080808080;
   const int n = others ? __builtin_ctzll(others) / 8 : 8;
   if (!n) return 0;
@@ -69,7 +69,7 @@ void push_utf8(std::string &out, uint32_t c) {
 Json::Json(Object &input)
     : input_(input),
       chunk_(std::min(kChunk, std::max<int64_t>(input.length(), 1))),
-      buffer_(chunk_ + kLongestNumber + 8) {  // digits are looked at 8 at a time
+      buffer_(chunk_ + kLongestNumber + 8) {  // digits are read 8 at a time
   at_ = end_ = buffer_.data();
   refill();
   if (end_ - at_ >= 3 && !memcmp(at_, "\xef\xbb\xbf", 3)) at_ += 3;  // a byte order mark
@@ -223,7 +223,7 @@ double Json::number() {
   uint64_t digits = up_to_8_digits(p);
   while (is_digit(*p)) digits = digits * 10 + (uint64_t)(*p++ - '0');
   bool ok = p > first;
-  int64_t n = p - first, decimals = 0;  // of up to 19 digits none is lost
+  int64_t n = p - first, decimals = 0;  // up to 19 digits are exact
   if (*p == '.') {
     const char *dot = ++p;
     const uint64_t more = up_to_8_digits(p);
@@ -238,11 +238,11 @@ double Json::number() {
     const char *exponent = p;
     while (is_digit(*p)) p++;
     ok = ok && p > exponent;
-    n = 99;  // the general way
+    n = 99;  // use the general path
   }
   if (!ok || p - begin >= kLongestNumber) fail_here("a number is expected");
   at_ = p;
-  // Up to 2^53 and 10^22 both are exact, so that one division rounds right.
+  // Both are exact up to 2^53 and 10^22, so one division rounds correctly.
   if (n <= 19 && digits <= 1ull << 53) {
     const double value = decimals ? (double)digits / kPowers[decimals] : (double)digits;
     return *begin == '-' ? -value : value;
@@ -259,7 +259,7 @@ int64_t Json::numbers(Column &floats) {
   int64_t n = 0;
   for (bool first = true; next_value(first); n++) {
     if (n && n % kAtOnce == 0) floats.append(some, sizeof some);
-    // Mostly: up to 8 digits, a point, up to 8 digits, a comma. `number` takes all others.
+    // The usual form: up to 7 digits, a point, up to 7 digits, a comma. `number` handles all others.
     if (end_ - at_ >= 32) {
       const char *p = at_, *begin = p;
       uint64_t digits = up_to_8_digits(p);

@@ -12,7 +12,7 @@ constexpr int64_t kPageHeader = 16, kNodeHeader = 8, kMetaSize = 136, kLargestPa
 constexpr uint64_t kNoPage = ~0ull;
 enum PageFlags { kBranch = 1, kLeaf = 2, kOverflow = 4, kMeta = 8 };
 enum NodeFlags { kBigData = 1, kSubDatabase = 2, kDuplicates = 4 };
-// Places in a meta page, behind the page's header. The main database is the second of two.
+// Offsets in a meta page, after the page's header. The main database is the second of two.
 enum { kAtMagic = 0, kAtVersion = 4, kAtPageSize = 24, kAtMain = 72, kAtTransaction = 128 };
 enum { kAtFlags = 4, kAtDepth = 6, kAtEntries = 32, kAtRoot = 40 };
 constexpr int kDeepest = 32;  // as in the library
@@ -36,7 +36,7 @@ class Walk {
     page_size_ = get<uint32_t>(meta + kPageHeader + kAtPageSize);
     if (page_size_ < 512 || page_size_ > kLargestPage || page_size_ & (page_size_ - 1))
       fail_scan("the LMDB file says that its pages have %lld bytes", (long long)page_size_);
-    // Of the two meta pages the one with the later transaction counts.
+    // Of the two meta pages the one with the later transaction is valid.
     bool found = false;
     for (int i = 0; i < 2; i++) {
       if (input_.read(i * page_size_, sizeof meta, (char *)meta) < (int64_t)sizeof meta) continue;
@@ -73,7 +73,7 @@ class Walk {
   void page(uint64_t number, int levels) {
     if (levels < 1) damaged(number, "lies deeper than the tree says that it is");
     if (number >= (uint64_t)n_pages_) damaged(number, "is referred to, but the file ends before it");
-    // A page has one parent; so no walk comes to one twice.
+    // A page has one parent, so a valid walk visits it once.
     uint64_t &bits = seen_[number / 64];
     const uint64_t bit = 1ull << number % 64;
     if (bits & bit) damaged(number, "is referred to twice");
@@ -90,7 +90,7 @@ class Walk {
     if (leaf != (levels == 1)) damaged(number, "is not at the depth that the tree says");
     if (lower < kPageHeader || lower > page_size_) damaged(number, "has a damaged header");
     const int n = (lower - (int)kPageHeader) / 2;
-    int64_t used = lower;  // nodes do not overlap, so that a page has no more keys than bytes
+    int64_t used = lower;  // nodes must not overlap, so that a page has no more keys than bytes
     for (int i = 0; i < n; i++) {
       const int64_t at = get<uint16_t>(p + kPageHeader + 2 * i);
       if (at < lower || at + kNodeHeader > page_size_) damaged(number, "has a node outside of itself");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of this machine. They are read, not mapped: one that is cut short meanwhile must be an error of its samples,
-// not a SIGBUS.
+// Local files. They are read, not mapped: truncating a file meanwhile must be an error of its samples, not a SIGBUS.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,9 +21,9 @@
 namespace {
 
 constexpr size_t kMostOpen = 1024;
-constexpr int64_t kAlign = 4096, kChunk = 256 * kAlign;  // of direct reads
+constexpr int64_t kAlign = 4096, kChunk = 256 * kAlign;  // for direct reads
 
-// strerror_r comes in two forms; these pick the text from whichever the C library has.
+// strerror_r has two signatures; these select the text for either.
 [[maybe_unused]] const char *text_of(int, const char *buffer) { return buffer; }
 [[maybe_unused]] const char *text_of(const char *text, const char *) { return text; }
 
@@ -43,7 +42,7 @@ struct File : Object {
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     do fd = ::open(path, flags | (direct ? O_DIRECT : 0));
     while (fd < 0 && errno == EINTR);
-    if (fd < 0 && direct && errno == EINVAL) {  // a file system without it, as those in memory are
+    if (fd < 0 && direct && errno == EINVAL) {  // not supported, for example by in-memory file systems
       direct = false;
       fd = ::open(path, flags);
     }
@@ -78,7 +77,7 @@ struct File : Object {
   }
   bool is_at_hand() override {
 #if defined(RWF_NOWAIT)
-    // Files come into the cache at once, mostly, and leave it so: two bytes tell of all.
+    // Files usually enter and leave the cache as a whole, so two bytes represent all.
     char byte;
     const iovec one = {&byte, 1};
     const int64_t size = length_at_first();
@@ -98,7 +97,7 @@ struct File : Object {
     }
   }
   std::atomic<int64_t> at_first_{-1};
-  // By way of aligned memory: neither the pool's blocks nor the ends of files are as direct reads want them.
+  // Reads via aligned memory: direct reads can't use the pool's blocks or the unaligned ends of files.
   int64_t read_direct(int64_t offset, int64_t length, char *to) {
     std::unique_ptr<char, decltype(&std::free)> chunk((char *)std::aligned_alloc(kAlign, kChunk), std::free);
     if (!chunk) throw std::bad_alloc();
@@ -114,7 +113,7 @@ struct File : Object {
   }
 };
 
-// Keeps those open that were read last.
+// Keeps recently read files open.
 class LocalFiles : public Storage {
  public:
   LocalFiles() {
@@ -131,9 +130,9 @@ class LocalFiles : public Storage {
       }
     }
     std::shared_ptr<Object> file = checked(name, false);
-    std::shared_ptr<Object> old;  // closed when the lock is free again
+    std::shared_ptr<Object> old;  // closed after the lock is released
     std::lock_guard<std::mutex> lock(mutex_);
-    if (places_.count(name)) return file;  // another thread was quicker
+    if (places_.count(name)) return file;  // another thread was faster
     recent_.emplace_front(name, file);
     places_[name] = recent_.begin();
     if (recent_.size() > most_) old = forget_oldest();
@@ -162,7 +161,7 @@ class LocalFiles : public Storage {
   }
   typedef std::list<std::pair<std::string, std::shared_ptr<Object>>> Recent;
   std::mutex mutex_;
-  Recent recent_;  // the one that was read last comes first
+  Recent recent_;  // most recently used first
   std::unordered_map<std::string, Recent::iterator> places_;
   size_t most_ = 64;
 };

@@ -8,9 +8,9 @@
 
 namespace {
 
-// pycocotools draws the outline of a polygon on a grid that is 5 times as fine, one point after the other. Wherever it
-// steps over the middle of a column of pixels, it notes at which pixel of that column; from there on the inside begins
-// or ends. Here only those steps are computed, not the points between them.
+// pycocotools draws the outline of a polygon point by point on a grid 5 times as fine. Where it crosses the middle of a
+// pixel column, it records the pixel of that column; there the inside begins or ends. Here only those crossings are
+// computed, not the points between them.
 constexpr double kScale = 5;
 constexpr size_t kMostSteps = 1 << 24;
 
@@ -20,7 +20,7 @@ int64_t on_grid(float coordinate) {
   return (int64_t)x;
 }
 
-// The pixel of a column at whose upper edge a step at the height `v` of the fine grid changes sides.
+// The pixel of a column at whose upper edge a crossing at height `v` of the fine grid changes sides.
 int64_t pixel_of(int64_t v, int64_t height) {
   double y = ((double)v + .5) / kScale - .5;
   return (int64_t)std::ceil(std::min(std::max(y, 0.), (double)height));
@@ -29,8 +29,8 @@ int64_t pixel_of(int64_t v, int64_t height) {
 struct Edge {
   int64_t xs, ys, xe, ye;
 
-  // Calls step(u, v): between two neighbouring points of the edge x goes from u to u + 1, the upper one of them being
-  // at v. Only for u = 5 c + 2, the middle of column c < width.
+  // Calls step(c, v) for each column c < width whose middle, u = 5 c + 2, the edge crosses: between two neighbouring
+  // points, x changes between u and u + 1, and the upper point is at v.
   template <class F>
   void each_step(int64_t width, F step) {
     const int64_t dx = std::abs(xe - xs), dy = std::abs(ye - ys);
@@ -38,7 +38,7 @@ struct Edge {
     if ((flat && xs > xe) || (!flat && ys > ye)) std::swap(xs, xe), std::swap(ys, ye);
     const double slope = flat ? dx ? (double)(ye - ys) / (double)dx : 0 : (double)(xe - xs) / (double)dy;
     const int64_t low = std::min(xs, xe), high = std::max(xs, xe);
-    // The columns whose middle lies between the ends.
+    // The columns with their middle between the ends.
     int64_t c = low <= 2 ? 0 : (low + 2) / 5;
     for (; c < width && 5 * c + 2 < high; c++) {
       const int64_t u = 5 * c + 2;
@@ -47,10 +47,10 @@ struct Edge {
         step(c, std::min(y(u - xs), y(u - xs + 1)));
         continue;
       }
-      // x changes by at most 1 from point to point; at which of the dy steps it leaves u, or comes to it?
+      // x changes by at most 1 from point to point; binary search for the one of dy steps that crosses from u to u + 1.
       auto x = [&](int64_t t) { return (int64_t)((double)xs + slope * (double)t + .5); };
       const bool rising = xe > xs;
-      int64_t first = 0, last = dy;  // x(first) is on the near side of the step, x(last) beyond it
+      int64_t first = 0, last = dy;  // x(first) is before the crossing, x(last) after it
       if (rising ? x(first) > u || x(last) <= u : x(first) <= u || x(last) > u) continue;
       while (last - first > 1) {
         const int64_t middle = first + (last - first) / 2;
@@ -61,7 +61,7 @@ struct Edge {
   }
 };
 
-// Pixels `begin` to `end`, counted down the columns.
+// Paints pixels [begin, end), counted down the columns.
 void paint(int64_t begin, int64_t end, int64_t height, int64_t width, int32_t value, int32_t *pixels) {
   while (begin < end) {
     const int64_t column = begin / height, row = begin % height, n = std::min(end - begin, height - row);
@@ -86,7 +86,7 @@ void paint_polygon(const float *vertices, int64_t n, int64_t height, int64_t wid
     });
   }
   std::sort(scratch.begin(), scratch.end());
-  scratch.push_back(height * width);  // where an odd number of sides ends
+  scratch.push_back(height * width);  // end of the inside if the number of crossings is odd
   for (size_t i = 0; i + 1 < scratch.size(); i += 2)
     paint(scratch[i], std::min(scratch[i + 1], height * width), height, width, value, pixels);
 }

@@ -44,7 +44,7 @@ void take_block(uint32_t state[4], const unsigned char *block) {
 
 }  // namespace
 
-// For little-endian processors.
+// For little-endian processors only.
 void md5(const void *data, int64_t size, unsigned char digest[16]) {
   uint32_t state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
   const unsigned char *at = (const unsigned char *)data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MD5, as servers name it for bodies (RFC 1321).
+// MD5 (RFC 1321), which servers use as a checksum of bodies.
 #pragma once
 #include <cstdint>
 

@@ -5,7 +5,7 @@
 
 namespace {
 
-// Types as the first byte of an array names them.
+// The type for the first byte of an array.
 int dtype_of(int number) {
   switch (number) {
     case 8:
@@ -34,13 +34,13 @@ int dtype_of(int number) {
   fail("the array says that its elements have the type %d, which there is not", number);
 }
 
-// Describes `t`, of which the type is known, as what lies in the rest of the column.
+// Describes `t`, whose type is known, as the rest of the column.
 void give_values(Sample &sample, int k, const Part &rest) {
   Tensor &t = sample.out(k);
   const int64_t item = item_size(t.dtype), most = rest.size / item;
   int64_t n = 1;
   for (int d = 0; d < t.ndim; d++) {
-    if (t.shape[d] < 0 || (n && t.shape[d] > most / n)) n = most + 1;  // which does not fit
+    if (t.shape[d] < 0 || (n && t.shape[d] > most / n)) n = most + 1;  // too large to fit
     if (n > most) break;
     n *= t.shape[d];
   }
@@ -63,7 +63,7 @@ void array(Sample &sample, int k, const MdsOutput &o, Part rest) {
     t.ndim = (int)o.ndim;
     for (int d = 0; d < t.ndim; d++) t.shape[d] = o.shape[d];
   } else {
-    // The number of dimensions, and in the last two bits the type of the extents: uint8, uint16, uint32 or uint64.
+    // The number of dimensions; the last two bits are the type of the extents: uint8, uint16, uint32 or uint64.
     const uint8_t head = *take(1);
     const int width = 1 << (head & 3);
     if (head >> 2 > kMaxDims) fail("output %d has %d dimensions; at most %d are possible", k, head >> 2, kMaxDims);
@@ -78,7 +78,7 @@ void array(Sample &sample, int k, const MdsOutput &o, Part rest) {
   give_values(sample, k, rest);
 }
 
-// A picture of Pillow: width, height, length of the mode's name, that name, pixels.
+// A Pillow image: width, height, length of the mode's name, that name, pixels.
 void picture(Sample &sample, int k, const Part &column) {
   uint32_t head[3];
   if (column.size < (int64_t)sizeof head)

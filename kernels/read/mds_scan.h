@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the samples of a shard of MosaicML Streaming lie: behind their number, uint32, and the offsets of all of them
-// and of the end, uint32. Shards may be compressed as a whole.
+// Finds the samples in a shard of MosaicML Streaming: the shard begins with their number, uint32, and the offsets of
+// all of them and of the end, uint32. Shards may be compressed as a whole.
 #pragma once
 #include "read/storage.h"
 #include "read/table.h"

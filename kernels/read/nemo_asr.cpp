@@ -7,9 +7,9 @@
 #include "read/parser.h"
 
 constexpr double kMostFrames = 1099511627776.0;  // 2^40
-constexpr int64_t kHead = 4096;                  // bytes, in which the samples of most WAV files begin
+constexpr int64_t kHead = 4096;                  // bytes that include the header of most WAV files
 
-// Whole frames of so many seconds, of which there are at most `most`.
+// Converts seconds to whole frames, at most `most`.
 static int64_t frames_of(double seconds, double rate, int64_t most) {
   const double frames = seconds * rate;
   return frames < (double)most ? (int64_t)frames : most;
@@ -24,8 +24,8 @@ static AudioBytes read(Sample &s, int64_t begin, int64_t size) {
 static void parse(Sample &s, const NemoAsrArgs &args) {
   AudioBytes file = {(const uint8_t *)s.parts[0].data, s.parts[0].size};
   AudioInfo info = {};
-  int64_t frame_bytes = 0;  // where only the beginning of a WAV file was read
-  if (!file.size) {         // nothing was, as a part of the file may do
+  int64_t frame_bytes = 0;  // not 0 if only the beginning of a WAV file was read
+  if (!file.size) {         // not read yet, as a part of the file may suffice
     const int64_t size = s.object_length(0);
     if (!size) fail("the file is empty");
     file = read(s, 0, std::min(size, kHead));

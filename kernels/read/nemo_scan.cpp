@@ -10,9 +10,9 @@
 
 namespace {
 
-constexpr int64_t kMostLines = 1000;  // of those that are left out, to be told
+constexpr int64_t kMostLines = 1000;  // skipped lines to report at most
 
-// A line as an object of its own, so that nothing goes on beyond its end.
+// Presents a line as an object, so that parsing stops at its end.
 class Line : public Object {
  public:
   Line(const char *begin, const char *end) : begin_(begin), end_(end) {}
@@ -32,7 +32,7 @@ struct Entry {
   double offset = 0, duration = -1;
 };
 
-// A key that comes twice counts the second time.
+// If a key is repeated, the last one counts.
 void read_entry(Entry &entry, const char *begin, const char *end) {
   Line line(begin, end);
   Json json(line);

@@ -12,7 +12,7 @@ namespace {
 enum Outside { kError, kPad, kTrim };
 
 struct Window {
-  int64_t begin[kMaxDims], size[kMaxDims];  // of each axis
+  int64_t begin[kMaxDims], size[kMaxDims];  // per axis
 };
 
 int64_t rounded(double x) {
@@ -20,7 +20,7 @@ int64_t rounded(double x) {
   return std::llround(x);
 }
 
-// Values that are relative are multiplied by the extent as float32, as fn.slice does it. `row` is that of the values.
+// Relative values are multiplied by the extent as float32, as in fn.slice. `row` is the row of the values.
 Window window_of(const NpyHeader &h, const NpyArgs &a, int64_t row) {
   Window w;
   for (int d = 0; d < h.ndim; d++) w.begin[d] = 0, w.size[d] = h.shape[d];
@@ -77,7 +77,7 @@ Window window_of(const NpyHeader &h, const NpyArgs &a, int64_t row) {
   return w;
 }
 
-// Copies elements of `item` bytes to where they belong; strides are in bytes.
+// Copies elements of `item` bytes to their positions; strides are in bytes.
 template <class T>
 void copy(char *to, const int64_t *to_stride, const char *from, const int64_t *from_stride, const int64_t *shape,
           int ndim) {
@@ -97,7 +97,7 @@ void copy(char *to, const int64_t *to_stride, const char *from, const int64_t *f
     for (int64_t r = 0; r < rows; r++) memcpy(to + r * tr, from + r * fr, columns * sizeof(T));
     return;
   }
-  constexpr int64_t kTile = 32;  // one of the two is walked across its rows
+  constexpr int64_t kTile = 32;  // one of the two is accessed across its rows
   for (int64_t r0 = 0; r0 < rows; r0 += kTile)
     for (int64_t c0 = 0; c0 < columns; c0 += kTile)
       for (int64_t r = r0; r < std::min(rows, r0 + kTile); r++)
@@ -124,7 +124,7 @@ void fill(Tensor &out, int64_t n, float value) {
   });
 }
 
-// The bytes of the file from `begin` on: where they are already, else read.
+// The bytes of the file from `begin` on: in place if already read, else read now.
 const char *bytes_at(Sample &sample, int64_t begin, int64_t n) {
   const Part part = sample.parts[0];
   if (begin + n <= part.size) return part.data + begin;
@@ -133,7 +133,7 @@ const char *bytes_at(Sample &sample, int64_t begin, int64_t n) {
   return read;
 }
 
-// Output 0 is a part of the file as it is, which stays there if it may.
+// Output 0 is an unchanged part of the file, which is not read if `stays`.
 void give_part(Sample &sample, const NpyArgs &a, int64_t begin, int64_t bytes) {
   if (a.stays)
     *sample.out(1).as<int64_t>() = begin;
@@ -158,7 +158,7 @@ void parse(Sample &sample, const NpyArgs &a) {
 
   Tensor &out = sample.out(0);
   out.dtype = h.dtype, out.ndim = h.ndim;
-  // The part of the window inside of the array.
+  // The part of the window inside the array.
   int64_t inside[kMaxDims], size[kMaxDims], n = 1;
   bool empty = false, is_whole = true, is_inside = true;
   for (int d = 0; d < h.ndim; d++) {
@@ -174,7 +174,7 @@ void parse(Sample &sample, const NpyArgs &a) {
   if (__builtin_mul_overflow(n, item, &bytes)) fail("the region of interest is too large");
   if (is_whole && (!h.columns_first || h.ndim < 2)) return give_part(sample, a, begin, bytes);
 
-  if (empty) {  // nothing of it is inside
+  if (empty) {  // nothing is inside
     out.data = sample.take(std::max<int64_t>(bytes, 1));
     return fill(out, n, a.fill_value);
   }

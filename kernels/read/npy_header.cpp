@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kLongestHeader = 1 << 20;
 
-// A dictionary as Python writes it: a text, a boolean and a tuple of whole numbers.
+// Parses a Python dictionary of a text, a boolean and a tuple of integers.
 class Dictionary {
  public:
   Dictionary(const char *text, int64_t n) : at_(text), end_(text + n), text_(text, (size_t)n) {}

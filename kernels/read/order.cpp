@@ -12,12 +12,12 @@ namespace {
 // Few pairs mix slowly: 8 rounds leave permutations of 6 measurably uneven, 16 do not.
 constexpr uint64_t kSmall = 4096;
 constexpr int kRounds = 10, kRoundsIfSmall = 24;
-// The last word of the counter; keeps these numbers apart from each other. Operators' random numbers have other keys.
+// In the counter's last word; separates these random streams. Operators' random numbers use other keys.
 enum Use : uint32_t { kPermute, kBuffer };
 
 // A permutation of 0..n-1 without a table: a generalised Feistel network on pairs (l, r) with l < a and r < b, a * b >=
-// n, whose halves take turns to be shifted by a random function of the other; values that fall outside walk on until
-// one is inside. Black, Rogaway: Ciphers with Arbitrary Finite Domains (CT-RSA 2002), with Philox for the round
+// n, whose halves are alternately shifted by a random function of the other; results out of range are permuted again
+// until they are in range. Black, Rogaway: Ciphers with Arbitrary Finite Domains (CT-RSA 2002), with Philox as round
 // function.
 struct Permutation {
   Philox philox;
@@ -51,17 +51,17 @@ struct Permutation {
 
 }  // namespace
 
-// out[i] = what is at `positions[i]` of a random permutation of 0..n-1. Every bijection walks through finite cycles, so
-// it ends.
+// out[i] = the element at `positions[i]` of a random permutation of 0..n-1. Terminates, as every bijection has finite
+// cycles.
 EXPORT void permute(uint64_t key, uint32_t epoch, int64_t n, const int64_t *positions, int64_t count, int64_t *out) {
   Permutation p(key, epoch, (uint64_t)n);
   for (int64_t i = 0; i < count; i++) out[i] = (int64_t)p((uint64_t)positions[i]);
 }
 EXPORT_SHORT(permute)
 
-// The order in which 0..n-1 leave a buffer of `fill` places: each time a random one leaves and the next comes in; at
-// the end the buffer runs empty. The buffer is the window of `out` that begins at i. `shard` makes the draws of shards
-// differ.
+// The order in which 0..n-1 leave a shuffle buffer of `fill` places: each time a random one leaves and the next enters;
+// at the end the buffer drains. The buffer is the window of `out` that begins at i. `shard` makes the random numbers of
+// shards differ.
 EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t n, int64_t fill, int64_t *out) {
   NativeTime time;
   Philox p{{(uint32_t)key, (uint32_t)(key >> 32)}};
@@ -84,9 +84,9 @@ EXPORT void buffer_shuffle(uint64_t key, uint32_t epoch, uint64_t shard, int64_t
 }
 EXPORT_LONG(buffer_shuffle)
 
-// The picks of several epochs one behind the other. Of each: the epoch, the part of the data set, where it begins and
-// how many samples it has, and from which offset to which it is wanted. `shuffled` is the data set in the order in
-// which it comes into the buffer. Fills 5 columns of `count` each: offset, epoch, sample, epoch, sample.
+// The picks of several consecutive spans, each given by: epoch, part of the data set, the part's begin and length, and
+// the wanted range of offsets in it. `shuffled` is the data set in the order of entering the buffer. Fills 5 columns of
+// `count` each: offset, epoch, sample, epoch, sample.
 EXPORT void shuffled_picks(uint64_t key, int64_t fill, const int64_t *shuffled, const int64_t *spans, int64_t n,
                            int64_t *columns, int64_t count) {
   NativeTime time;

@@ -13,7 +13,7 @@
 namespace {
 
 constexpr int64_t kMostRows = 1 << 26;
-constexpr int kAtOnce = 1024;  // levels and indices: a few bytes may stand for any number of them
+constexpr int kAtOnce = 1024;  // levels and indices: a few bytes may encode any number of them
 
 int64_t left(const uint8_t *at, const uint8_t *end) { return end - at; }
 
@@ -23,7 +23,7 @@ uint32_t little_endian(const uint8_t *at, int bytes) {
   return value;
 }
 
-// Numbers of `width` bits: runs of equal ones, and packed ones in groups of eight.
+// Numbers of `width` bits: runs of equal ones, and bit-packed groups of eight.
 class Hybrid {
  public:
   Hybrid() = default;
@@ -71,7 +71,7 @@ class Hybrid {
   uint32_t value_ = 0;
 };
 
-// Differences of numbers, in blocks of miniblocks. Sets `at` behind them.
+// Reads numbers from their differences, in blocks of miniblocks. Moves `at` past them.
 std::vector<int64_t> read_deltas(const uint8_t *&at, const uint8_t *end, int64_t most) {
   const uint64_t block = read_varint(at, end), n_mini = read_varint(at, end), n = read_varint(at, end);
   if (n > (uint64_t)most) fail("it has %llu lengths of at most %lld values", (unsigned long long)n, (long long)most);
@@ -127,12 +127,12 @@ class Column {
       if (p.type == ParquetPage::kDataV2) read_second(p, body);
     });
   }
-  int page = 0;  // that was begun last, from 1
+  int page = 0;  // the last one begun, counted from 1
 
  private:
   static bool is_data(const ParquetPage &p) { return p.type == ParquetPage::kData || p.type == ParquetPage::kDataV2; }
 
-  // Until all rows were there.
+  // Iterates until all rows are found.
   template <class Use>
   void each_page(Use use) {
     const uint8_t *at = (const uint8_t *)c_.data, *const end = at + c_.size;
@@ -152,7 +152,7 @@ class Column {
     }
   }
 
-  // Adds what the page needs of the memory.
+  // Adds the memory that the page needs.
   void check(const ParquetPage &p) {
     const bool is_known = p.encoding == ParquetPage::kPlain || p.encoding == ParquetPage::kPlainDictionary ||
                           (is_data(p) && p.encoding == ParquetPage::kRleDictionary) ||
@@ -176,7 +176,7 @@ class Column {
     v_.bytes += size;
   }
 
-  // What is compressed, at `to_`; where nothing is, as it is in the chunk.
+  // Decompresses to `to_`; uncompressed columns stay in the chunk.
   Span unpacked(Span body, int64_t size, bool is_packed) {
     if (c_.codec == ParquetChunk::kNone) return body;
     if (!is_packed || !size)
@@ -230,7 +230,7 @@ class Column {
       return dictionary_[i];
     });
   }
-  // The rows of a page; next() is the value of the next one that has one.
+  // Sets the rows of a page; next() returns the next value that is not null.
   template <class Next>
   void give(const ParquetPage &p, Hybrid &levels, Next next) {
     uint32_t defined[kAtOnce];
@@ -280,7 +280,7 @@ void read_parquet_column(const ParquetChunk &chunk, ParquetValues &values) {
   }
 }
 
-// 0; 1 with the reason in `error`; 2 if a page is encoded in a way that is not known here.
+// Returns 0; 1 with the reason in `error`; 2 if the encoding of a page is not supported.
 EXPORT int parquet_column(const ParquetChunk *chunk, ParquetValues *values, char *error) {
   try {
     read_parquet_column(*chunk, *values);

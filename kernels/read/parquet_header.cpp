@@ -22,8 +22,7 @@ class Compact {
  public:
   Compact(const uint8_t *&at, const uint8_t *end) : at_(at), end_(end) {}
 
-  // Calls use(number, kind) for each field of a struct; those that it does not read, for which it says false, are
-  // passed over.
+  // Calls use(number, kind) for each field of a struct; skips fields for which it returns false without reading them.
   template <class Use>
   void fields(Use use, int depth = 0) {
     if (depth > kDeepest) fail("the page's header is nested too deep");
@@ -96,7 +95,7 @@ class Compact {
 ParquetPage read_page_header(const uint8_t *&at, const uint8_t *end) {
   ParquetPage p;
   Compact in(at, end);
-  auto data = [&](int64_t number, int kind) {  // also of a dictionary, which has other fields from the third one on
+  auto data = [&](int64_t number, int kind) {  // also of a dictionary, whose fields differ from the third on
     if (number < 1 || number > 3 || (number == 3 && kind != kI32)) return false;
     (number == 1 ? p.n_values : number == 2 ? p.encoding : p.definition_encoding) = in.int32(kind);
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sample of a batch that is read, as its parser sees it.
+// A sample of a batch being read, as seen by its parser.
 #pragma once
 #include "read/fetch_job.h"
 

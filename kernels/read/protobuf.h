@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks over the fields of a message in protobuf's wire format: https://protobuf.dev/programming-guides/encoding.
+// Iterates over the fields of a message in protobuf's wire format: https://protobuf.dev/programming-guides/encoding.
 #pragma once
 #include <cstring>
 
@@ -11,7 +11,7 @@ class Message {
 
   Message(const char *data, int64_t size) : begin_(data), at_(data), end_(data + size) {}
 
-  // Goes to the next field: its number, its type and its value, a number or bytes.
+  // Moves to the next field: its number, its type and its value, a number or bytes.
   bool next() {
     if (at_ == end_) return false;
     const uint64_t tag = varint();

@@ -2,8 +2,8 @@
 #include "core/export.h"
 #include "core/native_time.h"
 
-// The non-negative integers in `size` bytes of text, with white space between them. Gives how many there are, of which
-// at most `room` are stored; or -1 - i where what begins at byte i is none below 2^63.
+// Parses the non-negative integers in `size` bytes of text, separated by white space. Returns their number, of which at
+// most `room` are stored; or -1 - i if no integer below 2^63 begins at byte i.
 EXPORT int64_t read_integers(const char *text, int64_t size, int64_t *out, int64_t room) {
   NativeTime time;
   auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };

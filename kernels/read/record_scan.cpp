@@ -10,7 +10,7 @@
 
 namespace {
 
-// Looks at an object from front to back, here and there: where it goes by small steps it reads ahead.
+// Reads parts of an object from front to back; reads ahead if the steps are small.
 class Glance {
  public:
   explicit Glance(Object &object) : size(object.length()), object_(object), data_(new char[kMost]) {}
@@ -35,7 +35,7 @@ class Glance {
   int64_t begin_ = 0, end_ = 0, last_ = -kMost;
 };
 
-// `bytes_at(glance, offset)` gives the bytes of the record there.
+// `bytes_at(glance, offset)` returns the size of the record there.
 template <class F>
 void scan(Object &object, Table &table, F bytes_at) {
   Glance glance(object);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the records of files that have no index: where each begins, and how many bytes it has with what frames it.
+// Finds the records of files without an index: where each begins, and its size including framing.
 #pragma once
 #include "read/storage.h"
 #include "read/table.h"

@@ -5,12 +5,12 @@
 
 namespace {
 
-// flag, label, and two numbers of the image; then `flag` labels if that is not 0, then the image
+// flag, label, and two numbers of the image; then `flag` labels if it is not 0, then the image
 constexpr int64_t kImageHeader = 24;
 
 constexpr char kMagic[] = {0x0a, 0x23, (char)0xd7, (char)0xce};
 
-// The data of a record: where it is if it has one part, else put together.
+// The data of a record: in place if it has one part, else joined.
 Part payload(Sample &sample) {
   const Part record = sample.parts[0];
   char *joined = nullptr;

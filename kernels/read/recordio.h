@@ -8,12 +8,12 @@ struct RecordioArgs {
   int32_t unused;
 };
 
-// A record has one part, or several where its data has the magic number in it, which then lies between two of them.
+// A record has one part, or several if its data contains the magic number, which is then left out between parts.
 struct RecordIoPart {
   static constexpr uint32_t kMagic = 0xced7230a;
   static constexpr int64_t kHeader = 8;
   bool is_magic;
-  int kind;  // 0: the only one, 1: the first, 2: one between, 3: the last
+  int kind;  // 0: single, 1: first, 2: middle, 3: last
   int64_t length;
   explicit RecordIoPart(const char *header) {
     uint32_t magic, word;

@@ -8,7 +8,7 @@
 
 namespace {
 
-// Calls f(part, number) for each frame; its errors get the number.
+// Calls f(part, number) for each frame; adds the number to its errors.
 template <class F>
 void each_frame(const Sample &sample, F f) {
   for (int i = 0; i < sample.n_parts; i++) {

@@ -4,12 +4,12 @@
 #include "audio/audio_file.h"
 #include "read/parser.h"
 
-constexpr int64_t kHead = 4096;  // bytes, in which the samples of most WAV files begin
+constexpr int64_t kHead = 4096;  // bytes that include the header of most WAV files
 
 static bool is_wav(const char *head, int64_t n, int64_t size) {
   try {
     return wav_frame_bytes(peek_wav_head({(const uint8_t *)head, n}, size)) > 0;
-  } catch (const std::exception &) {  // which the decoder finds, too
+  } catch (const std::exception &) {  // the decoder will report it
     return false;
   }
 }

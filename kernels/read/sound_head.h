@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a file for who decodes its sound: of some WAV files the header alone, as the decoder then reads the
-// samples that it needs itself (unread.h); of others all. These are files of which a part is needed that is much less
-// than all, and those that are in the system's cache: reading them ahead would only move them through memory once more.
+// The bytes of a file for an audio decoder: for some WAV files only the beginning, as the decoder then reads the
+// samples that it needs (unread.h); for others all. These are files of which only a small part is needed, and those in
+// the system's cache, where reading ahead would just be one more copy.
 #pragma once
 #include "core/tensor.h"
 
 struct SoundHeadArgs {
-  int64_t least;  // bytes of a file of which only a part is read
+  int64_t least;  // files of at least this many bytes are read in part
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scanner of a whole object finds: columns of numbers and bytes, whose lengths nobody knows before. Python takes
-// them over as arrays without a copy, and gives them back by table_free.
+// Output of a scanner of a whole object: columns of numbers and bytes of unknown length. Python takes them over as
+// arrays without a copy, and frees them by table_free.
 #pragma once
 #include <cstring>
 
 #include "core/kernel.h"
 
-// Grows by realloc, which moves pages instead of copying them where the column is large.
+// Grows by realloc, which moves pages instead of copying if the column is large.
 struct Column {
   char *data = nullptr;
   int64_t bytes = 0, room = 0;
@@ -50,10 +50,10 @@ struct Table {
 
 EXPORT void table_free(void *column);
 
-// Longer texts than `fail` takes, as they name objects.
+// Allows longer texts than `fail`, as they name objects.
 [[noreturn]] void fail_scan(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Runs f(table), which keeps exceptions on this side of the border: 0, or 1 with the reason in table->error.
+// Runs f(table) and catches its exceptions: returns 0, or 1 with the reason in table->error.
 template <class F>
 int fill_table(Table *table, F f) {
   try {

@@ -9,14 +9,14 @@
 
 namespace {
 
-// Places in a header block: POSIX.1-1988, "ustar".
+// Offsets in a header block: POSIX.1-1988, "ustar".
 enum { kName = 0, kSize = 124, kChecksum = 148, kType = 156, kMagic = 257, kPrefix = 345 };
 enum { kNameLength = 100, kNumberLength = 12, kPrefixLength = 155 };
-// Longer names, or attributes, are damage.
+// Longer names or attributes mean damage.
 constexpr int64_t kMostAttributes = 1 << 20;
 constexpr int64_t kMostBytes = 1ll << 60;
 
-// Headers of small members lie close together, so that one read gets many of them; of large ones it gets one.
+// Headers of small members lie close together, so one read gets many of them; for large members it gets one.
 class Headers {
  public:
   explicit Headers(Object &input) : input_(input) {}
@@ -33,7 +33,7 @@ class Headers {
     return buffer_.data() + (offset - begin_);
   }
 
-  // There are extended headers: a member's may be four blocks, of which one read is to get all.
+  // If there are extended headers, a member's may have four blocks, which one read should get.
   void expect_attributes() { far_ = 4 * kTarBlock; }
 
  private:
@@ -44,7 +44,7 @@ class Headers {
   int64_t begin_ = -1, size_ = 0;
 };
 
-// Octal digits among blanks and zeros, or base 256 if the first bit is set; negative: neither.
+// Octal digits among blanks and zeros, or base 256 if the first bit is set; negative if invalid.
 int64_t number(const uint8_t *field, int length) {
   if (field[0] & 0x80) {
     if (field[0] & 0x40) return -1;  // a negative number
@@ -66,13 +66,13 @@ std::string text(const uint8_t *field, int length) {
   return std::string((const char *)field, strnlen((const char *)field, length));
 }
 
-// What extended headers say of the next member, or of all that follow.
+// What extended headers say of the next member, or of all following ones.
 struct Attributes {
   bool has_path = false, has_size = false, sparse = false;
   std::string path;
   int64_t size = 0;
 
-  // Records "length key=value\n", the length being that of the whole record.
+  // Records "length key=value\n", where the length includes the whole record.
   void parse(const uint8_t *data, int64_t n, int64_t offset) {
     for (int64_t i = 0; i < n && data[i];) {
       int64_t length = 0, k = i;
@@ -114,7 +114,7 @@ bool is_zero(const uint8_t *block) {
 }  // namespace
 
 bool tar_header_fits(const uint8_t *block) {
-  // The sum of all bytes, those of the sum itself counted as blanks. Some wrote bytes with a sign.
+  // The sum of all bytes, with those of the checksum itself as blanks. Some tools summed signed bytes.
   int32_t plain = 0, with_sign = 0;
   for (int i = 0; i < kTarBlock; i++) plain += block[i], with_sign += (int8_t)block[i];
   for (int i = kChecksum; i < kChecksum + 8; i++) plain += ' ' - block[i], with_sign += ' ' - (int8_t)block[i];
@@ -151,7 +151,7 @@ void scan_tar(Object &input, Table &table) {
     if (size > kMostBytes)
       fail_scan("the tar header at byte %lld says that its member has %lld bytes", (long long)offset, (long long)size);
     const int64_t content = offset + kTarBlock;
-    // Links, folders and devices have no content whatever their size says, as POSIX wants it.
+    // Links, folders and devices have no content, whatever their size says (POSIX).
     const bool has_content = extended || !(type >= '1' && type <= '6');
     const int64_t blocks = has_content ? (size + kTarBlock - 1) / kTarBlock : 0;
     if (extended) {
@@ -193,7 +193,7 @@ void scan_tar(Object &input, Table &table) {
       }
       next = Attributes();
     }
-    if (blocks > (end - content) / kTarBlock + 1) return;  // beyond the end
+    if (blocks > (end - content) / kTarBlock + 1) return;  // truncated
     offset = content + blocks * kTarBlock;
   }
 }

@@ -11,11 +11,11 @@
 namespace {
 
 constexpr int64_t kHeader = 12, kFooter = 4;
-// Several strings are given out as rows of one length. So much of that may be padding.
+// Several strings are output as rows of equal length, with at most this many bytes of padding.
 constexpr int64_t kMostPadding = 64 << 20;
 
 const char *const kKinds[] = {"int64", "string", "float32"};
-// The numbers of the lists in a Feature, by WantedFeature::Kind.
+// Field numbers of the lists in a Feature, indexed by WantedFeature::Kind.
 constexpr int kListOf[] = {3, 1, 2};
 
 [[noreturn]] void fail_damaged(const char *why) { fail("the record holds no valid tf.Example: %s", why); }
@@ -49,8 +49,8 @@ Part payload(Part record, bool verifies) {
   return data;
 }
 
-// One feature of an example: all lists of the kind that it was given last, as they add up. Empty ones of another kind
-// than asked for are none.
+// A feature of an example: the lists of the last kind stored, concatenated. Empty lists of another kind than requested
+// count as missing.
 class Feature {
  public:
   Feature(Part message, const WantedFeature &wanted, const char *name) : message_(message), w_(wanted), name_(name) {
@@ -172,7 +172,7 @@ void give(Sample &sample, int k, const WantedFeature &w, Part message, const cha
   }
   const Feature feature(message, w, name.c_str());
   const int64_t count = feature.count();
-  const bool takes_first = w.kind == WantedFeature::kString && w.volume == 1;  // as DALI does
+  const bool takes_first = w.kind == WantedFeature::kString && w.volume == 1;  // as in DALI
   if (w.is_fixed && count && count != w.volume && !takes_first)
     fail("feature '%.100s' has %lld values, its shape %lld", name.c_str(), (long long)count, (long long)w.volume);
   if (!w.is_fixed && (w.volume ? count % w.volume : count))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record of a TFRecord file: its checksums, and the features of the tf.Example in it that were asked for.
+// A record of a TFRecord file: its checksums, and the requested features of its tf.Example.
 #pragma once
 #include <cstdint>
 
@@ -9,16 +9,16 @@ struct TfExampleArgs {
   const uint8_t *text;      // names and default strings
   const int64_t *features;  // (n, 16) struct WantedFeature
   int64_t n_features;
-  int32_t verifies;  // checksums
+  int32_t verifies;  // whether to verify checksums
 };
 
-// An output. Where a feature lacks values a fixed one has its default, another one has no elements.
+// An output. If a feature has no values, a fixed one has its default, a variable one has no elements.
 struct WantedFeature {
   enum Kind : int64_t { kInt64, kString, kFloat };
   int64_t name, name_size;  // in `text`
   int64_t kind, is_fixed;
-  int64_t volume;  // of the shape: all values of a fixed feature, those of one element of another
+  int64_t volume;  // of the shape: all values of a fixed feature, or one element of a variable one
   int64_t ndim, shape[kMaxDims];
-  // A number's bits, or where the string lies in `text` and its size.
+  // The bits of a number, or offset in `text` and size of a string.
   int64_t default_value, default_size;
 };

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 namespace {
-// They outlive all threads.
+// Never destroyed: they outlive all threads.
 auto &files = *new std::unordered_map<const void *, std::shared_ptr<const Unread>>;
 auto &mutex = *new std::shared_mutex;
 std::atomic<int64_t> count{0};
@@ -21,7 +21,7 @@ void unread_add(const void *data, Unread file) {
 }
 
 void unread_remove(const void *data) {
-  std::shared_ptr<const Unread> old;  // closed when the lock is free again
+  std::shared_ptr<const Unread> old;  // closed after the lock is released
   std::lock_guard<std::shared_mutex> lock(mutex);
   auto found = files.find(data);
   if (found == files.end()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of which only the beginning was read, because who takes their bytes reads what it needs of the rest itself.
-// Such a file is known by the address of its beginning, as long as the batch that it belongs to.
+// Files of which only the beginning was read, as the consumer reads what it needs of the rest. Such a file is
+// identified by the address of its beginning, as long as its batch lives.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@
 
 struct Unread {
   std::string name;
-  std::weak_ptr<Object> object;  // while it is open: batches must not keep more files open than a process may
-  int64_t begun;                 // bytes that were read
+  std::weak_ptr<Object> object;  // while it is open: batches must not keep more files open than a process may have
+  int64_t begun;                 // bytes already read
   std::shared_ptr<Object> open() const {
     auto still = object.lock();
     return still ? still : open_object(name.c_str(), Storage::kOnce);
@@ -19,5 +19,5 @@ struct Unread {
 
 void unread_add(const void *data, Unread file);
 void unread_remove(const void *data);
-// Null where all was read.
+// Null if all was read.
 std::shared_ptr<const Unread> unread_at(const void *data);

@@ -10,13 +10,13 @@
 
 namespace {
 
-constexpr int64_t kPiece = 256 << 10;  // read at once, as packets mostly lie one behind the other
+constexpr int64_t kPiece = 256 << 10;  // read at once, as packets are mostly contiguous
 
-// Packets in the span that was read are where they are. Others are read by pieces.
+// Packets in the span already read are used in place. Others are read in pieces.
 struct Reading : ClipBytes {
   Sample &sample;
   const int64_t offset;                                 // of the span in the file
-  std::multimap<int64_t, std::vector<uint8_t>> others;  // pieces, by where they begin
+  std::multimap<int64_t, std::vector<uint8_t>> others;  // pieces by their offset
   void *clip = nullptr;
 
   Reading(Sample &s, int64_t at) : sample(s), offset(at) {}

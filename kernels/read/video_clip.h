@@ -5,8 +5,8 @@
 
 struct VideoClipArgs {
   int64_t files;          // of video_files_open
-  const int64_t *file;    // of each sample
-  const int64_t *offset;  // of each sample: where its span begins in the file
-  const int32_t *frames;  // of each sample `count`; -1 behind its last one
+  const int64_t *file;    // per sample
+  const int64_t *offset;  // per sample: where its span begins in the file
+  const int32_t *frames;  // `count` per sample; -1 after the last one
   int64_t count;
 };

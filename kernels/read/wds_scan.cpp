@@ -11,7 +11,7 @@
 
 namespace {
 
-// The base name ends at the first dot of the file's own name. Without one the name is both base and extension.
+// The base name ends at the first dot of the file name. Without a dot the name is both base and extension.
 void split(std::string_view name, std::string_view &base, std::string_view &ext) {
   const size_t slash = name.rfind('/'), dot = name.find('.', slash == name.npos ? 0 : slash + 1);
   base = name.substr(0, dot);
@@ -29,7 +29,7 @@ void push_member(Table &t, int64_t offset, int64_t size, std::string_view name, 
   t[WDS_EXT_END].push(t[WDS_EXTS].bytes);
 }
 
-// Words of one line, between single or more blanks.
+// Words of a line, separated by blanks.
 class Words {
  public:
   explicit Words(std::string_view line) : rest_(line) {}
@@ -52,7 +52,7 @@ class Words {
     }
     return true;
   }
-  // A name, which may have blanks in it: it ends with its extension.
+  // A name, which may contain blanks: it ends with its extension.
   bool next_name(std::string_view &name, std::string_view ext) {
     std::string_view word;
     if (!next(name)) return false;
@@ -148,9 +148,8 @@ EXPORT int wds_index(const char *path, Table *table) {
 }
 EXPORT_LONG(wds_index)
 
-// For each sample and output the number of the member that goes there, -1 if there is none: the first one whose
-// extension is among those of the output. `wanted` holds n_wanted of these, each ending in a zero; `outputs` says
-// whose.
+// For each sample and output, the number of its member, -1 if there is none: the first one whose extension is among
+// those of the output. `wanted` holds n_wanted zero-terminated extensions; `outputs` gives the output of each.
 EXPORT void wds_match(int64_t n_samples, const int64_t *sample_end, const int64_t *ext_end, const char *exts,
                       int64_t n_wanted, const char *wanted, const int64_t *outputs, int64_t n_outputs,
                       int32_t case_sensitive, int64_t *member) {

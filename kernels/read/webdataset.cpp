@@ -6,13 +6,13 @@
 
 namespace {
 
-// An index may be of another archive, and the archive may have changed since it was scanned.
+// The index may belong to another archive, or the archive may have changed since it was scanned.
 void check_header(const Part &part) {
   const uint8_t *block = (const uint8_t *)part.data;
   if (part.size < kTarBlock || !tar_header_fits(block))
     fail("there is no tar header before the member: the index does not fit the archive; wds2idx makes a new one");
   const int64_t size = tar_header_size(block), most = (int64_t)1 << 33;
-  // From 8 GiB on the header may leave the size to an extended one.
+  // From 8 GiB on the size may be in an extended header instead.
   if (size != part.size - kTarBlock && part.size - kTarBlock < most)
     fail("the member has %lld bytes, the index says %lld: it does not fit the archive; wds2idx makes a new one",
          (long long)size, (long long)(part.size - kTarBlock));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AVI: RIFF chunks, OpenDML's additional segments included. One pass over the heads of chunks; what a picture says of
-// itself is looked at where the container does not say it: which pictures are key frames, and in which order they are
-// shown.
+// AVI: RIFF chunks, including OpenDML's additional segments. One pass over the headers of chunks; pictures themselves
+// are inspected only for what the container does not tell: which are key frames, and their presentation order.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -17,14 +16,14 @@ constexpr uint32_t tag(const char (&t)[5]) {
   return (uint32_t)(uint8_t)t[0] << 24 | (uint32_t)(uint8_t)t[1] << 16 | (uint32_t)(uint8_t)t[2] << 8 | (uint8_t)t[3];
 }
 
-constexpr int64_t kLooked = 4096;       // bytes of a picture that are looked at
-constexpr int64_t kMaxUnit = 64 << 20;  // MPEG-4: chunks may hold two pictures, so that all of them is looked at
+constexpr int64_t kLooked = 4096;       // bytes of a picture to inspect
+constexpr int64_t kMaxUnit = 64 << 20;  // MPEG-4: chunks may hold two pictures, so all bytes are inspected
 
 struct Video {
   VideoIndex index;
   int number = -1;             // of the stream
-  std::vector<int64_t> slots;  // when pictures are shown: numbers of chunks, one for each picture
-  std::vector<bool> waits;     // by packet: others refer to it, so that it is shown behind those that follow and don't
+  std::vector<int64_t> slots;  // presentation time of each picture, as a chunk number
+  std::vector<bool> waits;     // by packet: others refer to it; it is shown after following ones that are no references
 };
 
 // A stream's header (strh) and format (strf).
@@ -52,7 +51,7 @@ void read_stream(Bytes b, int number, Video *video) {
   }
 }
 
-// The start codes 00 00 01 `code` in a picture of MPEG-1, 2 or 4.
+// Finds the start codes 00 00 01 `code` in a picture of MPEG-1, 2 or 4.
 std::vector<int64_t> starts_of(Bytes b, uint8_t code) {
   std::vector<int64_t> found;
   for (int64_t i = 0; b.has(i, 5); i++)
@@ -67,7 +66,7 @@ class Reading {
   void chunk(int64_t at, int64_t size) {
     const int64_t slot = n_chunks_++;
     if (codec_ == "mpeg4") return mpeg4(at, size, slot);
-    if (size == 0) return;  // the picture before is shown on
+    if (size == 0) return;  // the previous picture stays on screen
     Packet p{at, 0, (int32_t)size, packets().empty()};
     bool waits = false;
     if (codec_ == "mpeg2video" || codec_ == "mpeg1video") {
@@ -87,7 +86,7 @@ class Reading {
     add(p, waits, slot);
   }
 
-  // Index of old files: flags of the chunks, in their order. `size` of them, 16 bytes each.
+  // Index of old files: flags of the chunks in file order, 16 bytes per chunk.
   void old_index(Bytes b) {
     size_t k = 0;
     for (int64_t i = 0; b.has(i, 16) && k < packets().size(); i += 16) {
@@ -104,7 +103,7 @@ class Reading {
     return number == video_.number && (kind == ('d' << 8 | 'c') || kind == ('d' << 8 | 'b'));
   }
 
-  // Numbers pictures as they are shown: H.264 says how, of others one to which others refer waits until the next such
+  // Numbers pictures in presentation order: H.264 tells it; in other codecs a reference picture waits until the next
   // one comes.
   void order(int64_t scale) {
     std::vector<size_t> shown;
@@ -135,7 +134,7 @@ class Reading {
     packets().push_back(p), video_.waits.push_back(waits), slots_.push_back(slot);
   }
 
-  // All units from the beginning of a picture, as far as they are there.
+  // Passes all available units of a picture to the parser.
   void read_units(Bytes b) {
     for (int64_t at = 0; b.has(at, 4); at++)
       if (!b.data[at] && !b.data[at + 1] && b.data[at + 2] == 1) parser_->unit({b.data + at + 3, b.size - at - 3});
@@ -147,7 +146,7 @@ class Reading {
     return parser_->picture.order;
   }
 
-  // A chunk may hold a picture and the B frame that is shown before it; then an empty picture follows in its place.
+  // A chunk may hold a picture and the B frame shown before it; an empty picture then follows in its place.
   void mpeg4(int64_t at, int64_t size, int64_t slot) {
     if (size > kMaxUnit) fail("AVI: a picture of %lld bytes", (long long)size);
     const std::vector<uint8_t> bytes = file_.all(at, size);
@@ -172,7 +171,7 @@ class Reading {
   Video &video_;
   const std::string_view codec_;
   std::vector<int64_t> slots_;
-  std::vector<int64_t> orders_;  // of H.264
+  std::vector<int64_t> orders_;  // for H.264
   std::unique_ptr<StreamParser> parser_;
   int64_t n_chunks_ = 0, n_packed_ = 0;
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of some bits, as the headers of video streams have them.
+// Reads bit fields, as used in headers of video streams.
 #pragma once
 #include <cstdint>
 
 #include "decode/image.h"
 
-// Bits of a payload, without the emulation prevention bytes (00 00 03) of H.264 and HEVC. Fails behind the end.
+// Bits of a payload, without the emulation prevention bytes (00 00 03) of H.264 and HEVC. Fails beyond the end.
 class Bits {
  public:
   explicit Bits(Bytes b) : bytes_(b) {}
@@ -33,7 +33,7 @@ class Bits {
     const uint32_t x = ue();
     return x & 1 ? (int32_t)(x / 2) + 1 : -(int32_t)(x / 2);
   }
-  // An unsigned number that is at most `most`.
+  // An unsigned number; fails if it is greater than `most`.
   int ue_until(uint32_t most) {
     const uint32_t x = ue();
     if (x > most) fail("a number that is too large: %u of at most %u", x, most);

@@ -30,7 +30,7 @@ int32_t key_before(const VideoIndex &index, int32_t packet) {
   return key;
 }
 
-// Everything but packets and frames.
+// Copies all but packets and frames.
 VideoIndex about(const VideoIndex &index) {
   VideoIndex same;
   same.codec = index.codec, same.timescale = index.timescale;
@@ -44,7 +44,7 @@ VideoIndex about(const VideoIndex &index) {
 int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, int64_t n, ClipBytes &bytes) {
   const VideoIndex &index = files.index[(size_t)file];
   if (!files.errors[(size_t)file].empty()) fail("%s", files.errors[(size_t)file].c_str());
-  std::map<int32_t, std::vector<uint8_t>> whole;  // packets that lie in the file in pieces
+  std::map<int32_t, std::vector<uint8_t>> whole;  // packets stored in several pieces of the file
   const auto read = [&](int32_t i) -> Bytes {
     const Packet &p = index.packets[i];
     const auto known = whole.find(i);
@@ -55,8 +55,8 @@ int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, 
   const auto asked = packets_of(index, frames, n);
   const std::vector<Run> runs = runs_of(asked, index, read);
   std::vector<Packet> packets;
-  std::vector<const uint8_t *> data;  // of each; all are there before memory is taken by what the index says
-  std::vector<int32_t> place(index.packets.size(), -1);  // in the clip, of each packet of the file
+  std::vector<const uint8_t *> data;  // per packet; all are read before memory of a size from the index is allocated
+  std::vector<int32_t> place(index.packets.size(), -1);  // place in the clip of each packet of the file
   int64_t n_bytes = 0;
   for (const Run &run : runs)
     for (int32_t i = run.begin; i < run.end; i++) {
@@ -91,7 +91,7 @@ VideoIndex read_clip(Bytes file) {
 }
 
 void span_of_clip(const VideoIndex &index, const int32_t *frames, int64_t n, int64_t *begin, int64_t *end) {
-  constexpr int64_t kSparse = 8;  // packets for each frame that is wanted
+  constexpr int64_t kSparse = 8;  // packets per wanted frame
   *begin = *end = 0;
   if (!n) return;
   int32_t first = INT32_MAX, last = 0;
@@ -99,10 +99,10 @@ void span_of_clip(const VideoIndex &index, const int32_t *frames, int64_t n, int
     const int32_t packet = index.shown[frames[i]];
     first = std::min(first, packet), last = std::max(last, packet);
   }
-  // Frames that lie far apart: whoever makes the clip reads what follows the first of them, group by group.
+  // For frames far apart, make_clip reads what follows the first of them, group by group.
   if (n > 1 && last - first > kSparse * n) last = first;
-  // Without a look at the packets: those that say more are read by whoever makes the clip. What is shown first may need
-  // an earlier key picture than what is decoded first.
+  // An estimate that does not inspect packets: make_clip reads what else they need. The frame shown first may need an
+  // earlier key picture than the one decoded first.
   first = std::min(key_before(index, first), key_before(index, index.shown[frames[0]]));
   *begin = INT64_MAX;
   for (int32_t i = first; i <= last; i++) {

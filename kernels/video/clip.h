@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clip: the pictures of a video that some of its frames need, with their index, as readers of videos hand it to the
-// decoder. It lives in memory only: its numbers are this machine's.
+// A clip: the pictures of a video that some of its frames need, with their index; passed from readers of videos to the
+// decoder. Lives in memory only, in native byte order.
 #pragma once
 #include <string>
 
@@ -9,10 +9,10 @@
 
 constexpr char kClipMagic[9] = "\x89PSTKCLP";
 
-// What readers know of their files; held by Python (video_files_open).
+// What readers know of their files; owned by Python (video_files_open).
 struct VideoFiles {
   std::vector<VideoIndex> index;
-  std::vector<std::string> errors;  // why a file can't be read; empty if it can
+  std::vector<std::string> errors;  // why a file can't be read; empty if it can be
 };
 
 VideoIndex read_clip(Bytes file);

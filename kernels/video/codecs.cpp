@@ -7,11 +7,11 @@
 namespace {
 
 struct Codec {
-  const char *name;             // FFmpeg's, of the decoder
+  const char *name;             // FFmpeg's decoder name
   const char *fourccs;          // of MP4, QuickTime and AVI, four letters each
   const char *matroska;         // separated by spaces
-  uint8_t object, last_object;  // 0: none
-  uint8_t stream_type;          // 0: none
+  uint8_t object, last_object;  // 0 if none
+  uint8_t stream_type;          // 0 if none
 };
 
 constexpr Codec kCodecs[] = {

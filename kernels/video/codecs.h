@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codecs that can be decoded, by FFmpeg's names of them and by those that containers have for them.
+// The supported codecs, by FFmpeg's names and by those that containers use.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
-// Names live as long as the program; "" stands for a codec that is not known.
-const char *codec_at(int64_t i);  // by its place in the list; null behind the last
+// Names are static; "" stands for an unknown codec.
+const char *codec_at(int64_t i);  // by index in the list; null beyond the last
 const char *codec_named(std::string_view name);
 const char *codec_of_fourcc(uint32_t type);  // four letters, the first in the upper byte
 const char *codec_of_matroska(std::string_view codec_id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Y'CbCr to R'G'B' as ITU-T H.273 defines it: Y' and the differences of a range, by the luma coefficients KR and KB of
-// the matrix. Chroma is interpolated linearly between its samples, which lie where the stream says (by default at the
-// left of every second pixel, between two rows).
+// Y'CbCr to R'G'B' as defined by ITU-T H.273: from Y' and colour differences of a range, with the matrix's luma
+// coefficients KR and KB. Chroma is interpolated linearly between its samples, whose position the stream tells (by
+// default at the left of every second pixel, between two rows).
 #include "video/colors.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 
 using namespace ycbcr;
 
-// How a picture lies in memory, by FFmpeg's name of its pixel format, such as yuv420p10le.
+// Memory layout of a picture, parsed from FFmpeg's name of its pixel format, such as yuv420p10le.
 struct Format {
   int column_shift = 0, row_shift = 0;  // chroma has 1 / 2^shift of the columns and rows
   int bits = 8;
   bool is_gray = false, is_rgb = false, is_full_range = false, is_semiplanar = false;
-  int bit_shift = 0;  // of samples that lie in the upper bits
+  int bit_shift = 0;  // of samples stored in the upper bits
 };
 
 bool parse(const char *name, Format *f) {
@@ -63,14 +63,14 @@ bool parse(const char *name, Format *f) {
   return f->bits > 8 && f->bits <= 12 && s.substr(at) == "le";
 }
 
-// A sample without the bits below it. `drop` is not looked at for 8 bits.
+// Removes the bits below a sample. `drop` is ignored for 8-bit samples.
 template <class T>
 inline int16_t plain(T sample, int drop) {
   if constexpr (sizeof(T) == 1) return (int16_t)sample;
   return (int16_t)(sample >> drop);
 }
 
-// One row: Y' of `bits`, differences of 15 bits. `scale` makes Y' one of 15 bits.
+// Converts one row: Y' of `bits`, differences of 15 bits. `scale` brings Y' to 15 bits.
 template <class T>
 CLONES void convert_row(const T *__restrict luma, const int16_t *__restrict u, const int16_t *__restrict v, int64_t n,
                         Coefficients k, int16_t scale, int drop, uint8_t *__restrict r, uint8_t *__restrict g,
@@ -83,7 +83,7 @@ CLONES void convert_row(const T *__restrict luma, const int16_t *__restrict u, c
   }
 }
 
-// The same without the matrix: Y' and chroma in 8 bits, in the range that they have.
+// Like convert_row without the matrix: Y' and chroma in 8 bits, with unchanged range.
 template <class T>
 CLONES void take_ycbcr(const T *__restrict luma, const int16_t *__restrict u, const int16_t *__restrict v, int64_t n,
                        int down, int drop, uint8_t *__restrict y, uint8_t *__restrict cb, uint8_t *__restrict cr) {
@@ -94,7 +94,7 @@ CLONES void take_ycbcr(const T *__restrict luma, const int16_t *__restrict u, co
   }
 }
 
-// A row of chroma between two: 4 times its value, the middle taken off.
+// Interpolates a chroma row between two: 4 times its value, minus the middle.
 template <class T>
 CLONES void blend_rows(const T *__restrict near, const T *__restrict far, int64_t n, int near_weight, int far_weight,
                        int middle, int drop, int step, int16_t *__restrict out) {
@@ -105,8 +105,8 @@ CLONES void blend_rows(const T *__restrict near, const T *__restrict far, int64_
     out[i] = (int16_t)(plain(near[2 * i], drop) * a + plain(far[2 * i], drop) * b - zero);
 }
 
-// From chroma columns [c0, c0 + n) to pixels; `in` begins at c0, and is repeated at both ends of the picture.
-// `scale` makes 8 times the value one of 15 bits.
+// Spreads chroma columns [c0, c0 + n) to pixels; `in` begins at c0, and is repeated at both ends of the picture.
+// `scale` brings 8 times the value to 15 bits.
 CLONES void spread_left(const int16_t *__restrict in, int64_t n_pairs, int16_t scale, int16_t *__restrict out) {
   for (int64_t i = 0; i < n_pairs; i++) {
     out[2 * i] = (int16_t)(2 * in[i] * scale);
@@ -114,7 +114,7 @@ CLONES void spread_left(const int16_t *__restrict in, int64_t n_pairs, int16_t s
   }
 }
 CLONES void spread_centre(const int16_t *__restrict in, int64_t n_pairs, int16_t scale, int16_t *__restrict out) {
-  for (int64_t i = 0; i < n_pairs; i++) {  // in[-1] is there
+  for (int64_t i = 0; i < n_pairs; i++) {  // in[-1] is valid
     out[2 * i] = (int16_t)(half_of((int16_t)(3 * in[i] + in[i - 1] + 1)) * scale);
     out[2 * i + 1] = (int16_t)(half_of((int16_t)(3 * in[i] + in[i + 1] + 1)) * scale);
   }
@@ -123,7 +123,7 @@ CLONES void spread_none(const int16_t *__restrict in, int64_t n, int16_t scale, 
   for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(2 * in[i] * scale);
 }
 
-struct Rows {  // of scratch memory
+struct Rows {  // scratch memory
   uint8_t *r, *g, *b;
   int16_t *u, *v, *narrow;
 };
@@ -174,7 +174,7 @@ class Converter {
   }
 
  private:
-  // The differences of one row at all its pixels, of 15 bits.
+  // The 15-bit differences of one row at all its pixels.
   template <class T>
   void chroma(const T *plane, int64_t line, int64_t y, int pixel, int16_t *out) const {
     const auto row = [&](int64_t i) {
@@ -189,10 +189,10 @@ class Converter {
       else
         far = is_odd ? near + 1 : near - 1, near_weight = 3, far_weight = 1;
     }
-    // Chroma columns [first, last], and one more at each end to interpolate with.
+    // Chroma columns [first, last], and one more at each end for interpolation.
     const int64_t first = x_ >> f_.column_shift, last = (x_ + width_ - 1) >> f_.column_shift;
     const int64_t begin = std::max<int64_t>(first - 1, 0), end = std::min(last + 2, chroma_width_);
-    int16_t *narrow = rows_.narrow + 1 - first;  // by chroma column
+    int16_t *narrow = rows_.narrow + 1 - first;  // indexed by chroma column
     const int middle = 1 << (f_.bits - 1);
     const int16_t scale = (int16_t)(1 << (12 - f_.bits));
     blend_rows<T>(row(near) + begin * pixel, row(far) + begin * pixel, end - begin, near_weight, far_weight, middle,
@@ -200,11 +200,11 @@ class Converter {
     if (first == 0) narrow[-1] = narrow[0];
     if (last + 1 >= chroma_width_) narrow[last + 1] = narrow[chroma_width_ - 1];
     if (f_.column_shift == 0) return spread_none(narrow + first, width_, scale, out);
-    if (f_.column_shift == 2) {  // 4:1:1 and 4:1:0: by the nearest
+    if (f_.column_shift == 2) {  // 4:1:1 and 4:1:0: nearest sample
       for (int64_t i = 0; i < width_; i++) out[i] = (int16_t)(2 * narrow[(x_ + i) >> 2] * scale);
       return;
     }
-    // Pairs from an even pixel on; one more pixel on the left if the window begins at an odd one.
+    // Pairs from an even pixel on; one extra pixel on the left if the window begins at an odd one.
     int16_t *pairs = out - (x_ & 1);
     if (siting_ == CENTRE)
       spread_centre(narrow + first, last - first + 1, scale, pairs);
@@ -224,16 +224,16 @@ class Converter {
 }  // namespace
 
 ycbcr::Coefficients coefficients_of(int64_t matrix, bool full, int bits) {
-  double kr = 0.299, kb = 0.114;  // ITU-R BT.601 (5, 6, and what is not said)
+  double kr = 0.299, kb = 0.114;  // ITU-R BT.601 (5, 6, and unspecified)
   if (matrix == 1) kr = 0.2126, kb = 0.0722;
   if (matrix == 4) kr = 0.30, kb = 0.11;
   if (matrix == 7) kr = 0.212, kb = 0.087;
   if (matrix == 9 || matrix == 10) kr = 0.2627, kb = 0.0593;
   const double steps = std::ldexp(1, bits - 8), most = std::ldexp(1, bits) - 1;
-  // What one step of 8 bits is worth, in values 0 to 255.
+  // The value of one 8-bit step, in units of 0 to 255.
   const double y = full ? 255 * steps / most : 255.0 / 219, c = full ? 255 * steps / most : 255.0 / 224;
   const double kg = 1 - kr - kb;
-  // Y' comes as (y - black) * 2^7, chroma as (c - middle) * 2^7; a rounded product shifted by 15 is to leave 5 bits.
+  // Y' comes as (y - black) * 2^7, chroma as (c - middle) * 2^7; a rounded product shifted by 15 must leave 5 bits.
   const auto fixed = [](double x) { return (int16_t)std::lround(x * 32 * 256); };
   return {fixed(y),
           fixed(2 * (1 - kr) * c),
@@ -248,7 +248,7 @@ void picture_to_pixels(const Picture &picture, bool as_ycbcr, int64_t y, int64_t
   Format format;
   if (!parse(picture.format, &format))
     fail("pictures of the format %s are not supported", picture.format ? picture.format : "(unknown)");
-  if (picture.matrix == 0 && !format.is_gray) format.is_rgb = true;  // said so: planes of green, blue and red
+  if (picture.matrix == 0 && !format.is_gray) format.is_rgb = true;  // RGB: planes of green, blue and red
   if (format.is_rgb && as_ycbcr) fail("the video has no YCbCr, its pictures are RGB (%s)", picture.format);
   if (height <= 0 || width <= 0) return;
   const int64_t bytes = (width + 2 + 63) / 64 * 64, room = 2 * (bytes + 64);

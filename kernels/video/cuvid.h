@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of NVIDIA's video decoding interface (NVDECODE 12, libnvcuvid, which comes with the driver) that is used:
-// its functions, found at run time, and the layout of what they take. All structures are zero where nothing is said.
+// The used part of NVIDIA's video decoding interface (NVDECODE 12, libnvcuvid, which comes with the driver): functions,
+// found at run time, and structures. Unnamed fields of structures are zero.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ typedef void *Parser;
 
 enum Codec { MPEG1, MPEG2, MPEG4, VC1, H264, JPEG, H264_SVC, H264_MVC, HEVC, VP8, VP9, AV1 };
 enum Chroma { MONOCHROME, C420, C422, C444 };
-enum Surface { NV12, P016, YUV444, YUV444_16 };  // 16-bit ones have their samples in the upper bits
+enum Surface { NV12, P016, YUV444, YUV444_16 };  // 16-bit ones have samples in the upper bits
 enum Status { INVALID, IN_PROGRESS, SUCCESS, FAILED = 8, CONCEALED = 9 };
 enum PacketFlag { END_OF_STREAM = 1, HAS_TIME = 2, DISCONTINUITY = 4, END_OF_PICTURE = 8 };
 
@@ -20,7 +20,7 @@ struct Caps {
   int32_t codec, chroma;
   uint32_t bits_minus_8, zero[3];
   uint8_t is_supported, n_engines;
-  uint16_t surfaces;  // a bit for each Surface
+  uint16_t surfaces;  // one bit per Surface
   uint32_t max_width, max_height, max_macroblocks;
   uint16_t min_width, min_height;
   uint32_t more[11];
@@ -53,7 +53,7 @@ struct Reconfiguration {
 };
 static_assert(sizeof(Reconfiguration) == 128 && offsetof(Reconfiguration, shown) == 68);
 
-// How it begins; parsers make all of it.
+// The beginning of a picture's parameters.
 struct PictureHead {
   int32_t width_in_macroblocks, height_in_macroblocks, index, is_field, is_bottom, is_second_field;
   uint32_t n_bytes;
@@ -99,7 +99,7 @@ struct Format {
 static_assert(sizeof(Format) == 64 && offsetof(Format, width) == 16 && offsetof(Format, shown) == 24 &&
               offsetof(Format, chroma) == 40 && offsetof(Format, flags) == 56);
 
-struct Shown {  // a picture whose turn it is
+struct Shown {  // a picture to be shown now
   int32_t index, is_progressive, top_field_first, repeats;
   int64_t time;
 };
@@ -109,7 +109,7 @@ struct ParserCreation {
   int32_t codec;
   uint32_t n_surfaces, clock_rate, error_threshold, delay, flags, zero[4];
   void *user;
-  int (*on_sequence)(void *user, Format *);  // 0: fails; above 1: how many surfaces there are
+  int (*on_sequence)(void *user, Format *);  // returns 0 on failure; above 1: the number of surfaces
   int (*on_picture)(void *user, PictureHead *);
   int (*on_shown)(void *user, Shown *);
   void *more[7];
@@ -125,7 +125,7 @@ struct Data {
 };
 static_assert(sizeof(Data) == 32);
 
-// All return a CUresult. In the order in which Python hands them in.
+// All return a CUresult. In the order in which Python passes them in.
 struct Functions {
   int (*caps)(Caps *);
   int (*create)(Decoder *, Creation *);

@@ -18,10 +18,9 @@
 namespace {
 
 constexpr uint32_t kThreads = 128, kMostRows = 65535;
-constexpr uint32_t kDelay = 2;  // pictures that the parser holds back, so that the engine goes on while one is read
+constexpr uint32_t kDelay = 2;  // pictures held back by the parser, so that the engine stays busy while one is read
 
-// A lane while it works for a video: what it was asked for comes before whatever the batch's stream is asked for next,
-// also if the video is given up.
+// Use of a lane for a video. Later work on the batch's stream waits for the lane's work, even if the video is given up.
 class Use {
  public:
   Use(VideoEngines &engines, const VideoBatch &batch, int codec, const StreamFormat &format)
@@ -37,14 +36,14 @@ class Use {
   Use(const Use &) = delete;
 
   Lane *const lane;
-  bool is_broken = false;  // the decoder has failed, and is not used again
+  bool is_broken = false;  // the decoder has failed and must not be reused
 
  private:
   VideoEngines &engines_;
   const VideoBatch &batch_;
 };
 
-// Decodes the wanted frames of one video. Whatever is not as expected fails: then the CPU decodes it.
+// Decodes the wanted frames of one video. Fails for anything unexpected: then the CPU decodes it.
 class Decoding {
  public:
   Decoding(const Tensor *out, const Tensor *in, const DecodeOnGpuArgs &a)
@@ -92,7 +91,7 @@ class Decoding {
     return std::lower_bound(asked_.begin(), asked_.end(), std::make_pair((int32_t)packet, INT32_MIN));
   }
 
-  // The bytes of a packet for the parser, with start codes if it has units.
+  // The bytes of a packet for the parser, with start codes if the codec has units.
   const std::vector<uint8_t> &stream_of(int32_t i, const PacketReader &read, bool with_sets) {
     const Packet &p = index_.packets[i];
     Bytes bytes = read(i);
@@ -114,7 +113,7 @@ class Decoding {
     return read_stream_format(index_, begin);
   }
 
-  // It is that of all runs: other parameter sets in between are left to the CPU.
+  // The format is the same in all runs: videos with different parameter sets are left to the CPU.
   StreamFormat format_of_stream(int codec, const PacketReader &read) {
     StreamFormat found;
     for (const Run &run : runs_) {
@@ -152,7 +151,7 @@ class Decoding {
     for (int32_t i = run.begin; i < run.end; i++) {
       const Packet &p = index_.packets[i];
       if (p.size == 0 || (i > run.begin && is_needless(run, i, codec, read))) continue;
-      // The parser expects times that grow from one picture shown to the next, and hands them out as if they did.
+      // The parser requires increasing times in presentation order and returns pictures as if they were.
       if (!packets_.emplace(p.pts, i).second) fail("two pictures of one time");
       const std::vector<uint8_t> &bytes = stream_of(i, read, i == run.begin);
       parse(own.parser, cuvid::HAS_TIME | cuvid::END_OF_PICTURE, bytes.data(), bytes.size(), p.pts);
@@ -163,8 +162,8 @@ class Decoding {
     unsure_.clear();
   }
 
-  // Whether a picture that nobody wants need not be decoded: nothing refers to it, or what it refers to lies before the
-  // beginning (as it does for those that are shown before the key picture that they follow).
+  // Whether an unwanted picture can be skipped: nothing refers to it, or it refers to pictures before the run's begin
+  // (as leading pictures do, which are shown before the key picture that they follow).
   bool is_needless(const Run &run, int32_t i, int codec, const PacketReader &read) const {
     const auto wanted = first_of(i);
     if (wanted != asked_.end() && wanted->first == i) return false;
@@ -180,7 +179,7 @@ class Decoding {
     check_cuvid(code, "parsing a video");
   }
 
-  // Exceptions don't cross the parser.
+  // Exceptions must not cross the parser.
   template <class F>
   bool guarded(F f) {
     if (!error_.empty()) return false;
@@ -216,7 +215,7 @@ class Decoding {
     if (std::find(unsure_.begin(), unsure_.end(), picture.index) == unsure_.end()) unsure_.push_back(picture.index);
   }
 
-  // What can't be decoded right shows in what refers to it, too.
+  // A decoding error also shows in pictures that refer to the damaged one.
   void check_status(int index) {
     cuvid::StatusOf s{};
     if (f_.status(use_->lane->decoder, index, &s) == 0 && (s.status == cuvid::FAILED || s.status == cuvid::CONCEALED))
@@ -236,7 +235,7 @@ class Decoding {
     uint64_t picture = 0;
     uint32_t line = 0;
     check_cuvid(f_.map(use_->lane->decoder, shown.index, &picture, &line, &m), "reading a picture");
-    // It is given back at once: what is read into its place later comes behind the kernels, in the lane's stream.
+    // The surface is unmapped at once: later writes to it are ordered after the kernels in the lane's stream.
     try {
       for (auto it = first; it != asked_.end() && it->first == packet->second; ++it)
         convert(picture, line, it->second), n_shown_++;
@@ -247,7 +246,7 @@ class Decoding {
     check_cuvid(f_.unmap(use_->lane->decoder, picture), "giving a picture back");
   }
 
-  // Where nothing is wanted of the video.
+  // For outputs without frames of the video.
   void fill() {
     FramePixels p{};
     for (int64_t i = 0; i < n_; i++)
@@ -302,11 +301,11 @@ class Decoding {
   StreamFormat format_;
   const cuvid::Caps *caps_ = nullptr;
   Use *use_ = nullptr;
-  int32_t left_ = 0, top_ = 0;          // of what is shown in the picture as coded
-  std::vector<int32_t> unsure_;         // pictures of which it was not asked whether they came out right
-  std::map<int64_t, int32_t> packets_;  // of the run, by their times
-  size_t n_pictures_ = 0;               // of the run, that have been shown
-  size_t n_shown_ = 0;                  // frames that have been converted
+  int32_t left_ = 0, top_ = 0;          // origin of the shown part in the coded picture
+  std::vector<int32_t> unsure_;         // pictures whose decoding status was not checked yet
+  std::map<int64_t, int32_t> packets_;  // of the run, by time
+  size_t n_pictures_ = 0;               // shown pictures of the run
+  size_t n_shown_ = 0;                  // converted frames
   std::string error_;                   // of a callback
 };
 

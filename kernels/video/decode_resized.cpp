@@ -12,7 +12,7 @@ extern "C" int resample(Tensor *out, const Tensor *in, const void *args, Scratch
 
 namespace {
 
-constexpr int kWindowPart = 2;  // of scratch memory: conversion and resampling use the others
+constexpr int kWindowPart = 2;  // scratch part; conversion and resampling use the others
 
 ResampleArgs resample_args(const DecodeResizedArgs &a) {
   ResampleArgs r{};
@@ -26,21 +26,21 @@ ResampleArgs resample_args(const DecodeResizedArgs &a) {
   return r;
 }
 
-// Some rows of the output, from and to, and the rows of the window that they are made of.
+// Output rows [first, end), made of window rows [in_first, in_end).
 struct Band {
   int64_t first, end, in_first, in_end;
 };
 
-// What is known of the rows of the window. Memory of a band stays in a core's cache from one step to the next.
+// Which rows of the window are needed. Memory of a band stays in a core's cache from one step to the next.
 struct RowPlan {
-  std::vector<std::pair<int64_t, int64_t>> runs;  // that count: from, to
+  std::vector<std::pair<int64_t, int64_t>> runs;  // of needed rows: begin, end
   std::vector<Band> bands;
-  int64_t most = 0;  // rows of the window in a band
+  int64_t most = 0;  // most window rows of a band
 };
 
 constexpr int64_t kBandBytes = 256 << 10;
 
-// Without antialiasing a smaller picture is made of some rows only.
+// Without antialiasing a smaller picture needs only some rows.
 RowPlan plan_rows(const ResampleArgs &a, int64_t rows, int64_t line, int64_t n) {
   if (a.rule != DALI_RULE) return {{{0, rows}}, {{0, n, 0, rows}}, rows};
   RowPlan plan;
@@ -53,7 +53,7 @@ RowPlan plan_rows(const ResampleArgs &a, int64_t rows, int64_t line, int64_t n) 
       if (t.weights[(size_t)(y * t.stride + k)] == 0) continue;
       counts[(size_t)row] = true, first = std::min(first, row), end = std::max(end, row + 1);
     }
-    if (first >= end) first = t.first[(size_t)y], end = first + 1;  // all of it weighs nothing
+    if (first >= end) first = t.first[(size_t)y], end = first + 1;  // all weights are zero
     Band *last = plan.bands.empty() ? nullptr : &plan.bands.back();
     const int64_t from = last ? std::min(last->in_first, first) : 0, to = last ? std::max(last->in_end, end) : 0;
     if (last && (to - from) * line <= kBandBytes)
@@ -88,8 +88,8 @@ void run(const Tensor *out, const Tensor *in, const DecodeResizedArgs &a, Scratc
   const int64_t columns = a.window[1], line = columns * 3, out_line = size / height;
   const RowPlan plan = plan_rows(resampling, a.window[0], line, height);
   uint8_t *const window = scratch.array<uint8_t>(plan.most * line, kWindowPart);
-  memset(window, 0, (size_t)(plan.most * line));  // rows that do not count may be multiplied by zero
-  // `make_rows(first, end, to)` makes rows of the window.
+  memset(window, 0, (size_t)(plan.most * line));  // unneeded rows may be multiplied by zero
+  // `make_rows(first, end, to)` writes rows of the window.
   const auto resize_to = [&](uint8_t *to, const auto &make_rows) {
     const Band *before = nullptr;
     for (const Band &b : plan.bands) {

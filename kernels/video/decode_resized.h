@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of an encoded video, resized one by one: of each picture only what the resized one is made of is converted.
+// Decodes and resizes frames of an encoded video one by one; only the needed part of each picture is converted.
 #pragma once
 #include "core/tensor.h"
 
@@ -11,8 +11,8 @@ struct DecodeResizedArgs {
   double roi_end[2];
   int64_t in_size[2];
   int64_t out_size[2];
-  int64_t in_origin[2];  // the window of pictures that is read
-  int64_t window[2];     // and its size
+  int64_t in_origin[2];  // the window of pictures to read
+  int64_t window[2];     // size of the window
   int64_t out_origin[2];
   uint8_t fill[4];
   int32_t as_ycbcr;

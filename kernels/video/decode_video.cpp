@@ -11,7 +11,7 @@
 void give_frames(Bytes file, const VideoIndex &index, const int32_t *frames, int64_t n, uint8_t *out, int64_t size,
                  const std::function<void(uint8_t *)> &fill,
                  const std::function<void(const Picture &, uint8_t *)> &make) {
-  // Output frames by the frame of the video, so that each of them is decoded once.
+  // Output frames sorted by the frame of the video, so that each is decoded once.
   std::vector<std::pair<int32_t, int64_t>> places;
   const uint8_t *filled = nullptr;
   for (int64_t i = 0; i < n; i++) {
@@ -56,15 +56,15 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
 
 EXPORT_KERNEL(decode_video, DecodeVideoArgs, run)
 
-// Reads the indices of n encoded videos, and what they say to `info`; `errors`: kErrorSize bytes for each. `end_videos`
-// ends what is returned; until then info[i].index is there.
+// Reads the indices of n encoded videos and fills `info`; `errors`: kErrorSize bytes per video. The result is freed by
+// `end_videos`; info[i].index is valid until then.
 EXPORT VideoIndex *plan_videos(const Tensor *files, int64_t n, VideoInfo *info, char *errors) {
   auto indices = std::make_unique<VideoIndex[]>((size_t)n);
   for (int64_t i = 0; i < n; i++) {
     info[i] = VideoInfo{};
     VideoIndex &index = indices[(size_t)i];
     if (i && files[i].data == files[i - 1].data && files[i].volume() == files[i - 1].volume() && info[i - 1].frames) {
-      info[i] = info[i - 1];  // sequences of one video
+      info[i] = info[i - 1];  // several sequences of one video
       continue;
     }
     try {
@@ -83,7 +83,7 @@ EXPORT_LONG(plan_videos)
 EXPORT void end_videos(VideoIndex *indices) { delete[] indices; }
 EXPORT_LONG(end_videos)
 
-// Of each frame, whether it is decoded without others.
+// Sets for each frame whether it is decoded without others.
 EXPORT void video_keys(const VideoIndex *index, uint8_t *is_key) {
   for (size_t i = 0; i < index->shown.size(); i++) is_key[i] = index->packets[(size_t)index->shown[i]].is_key != 0;
 }

@@ -14,9 +14,9 @@ namespace {
 using namespace ffmpeg;
 
 constexpr size_t kMostReordered = 16;  // by H.264
-constexpr int kReordered = 2;          // by most encoders, so that decoders need not be opened anew
+constexpr int kReordered = 2;          // by most encoders, so that decoders need not be reopened
 
-// A decoder that is kept for the next video of the same codec and configuration: opening one takes longer than a frame.
+// A decoder kept for the next video of the same codec and configuration: opening one takes longer than a frame.
 struct VideoDecoder : Decoder {
   const int reordered;
 
@@ -27,10 +27,10 @@ struct VideoDecoder : Decoder {
 
   static int most(int n_reordered) { return std::max(n_reordered, kReordered); }
   static std::vector<std::pair<const char *, int64_t>> options(const VideoIndex &index, int n_reordered) {
-    // `runs_of` knows from where on pictures are right. The decoder itself is more careful, and would hold some back.
+    // `runs_of` knows from where on pictures are correct. The decoder itself is stricter and would hold some back.
     std::vector<std::pair<const char *, int64_t>> found = {{"flags", kOutputCorrupt}};
-    // H.264 does not have to say how far pictures are out of order. A decoder that learns of it too late drops some;
-    // one that lets more of them wait than it has to uses more memory than the caches hold.
+    // H.264 streams need not tell how far pictures are out of order. A decoder that learns it too late drops some; one
+    // that lets more wait than needed uses more memory than fits in the caches.
     if (!strcmp(index.codec, "h264")) found.emplace_back("has_b_frames", most(n_reordered));
     return found;
   }
@@ -39,9 +39,9 @@ struct VideoDecoder : Decoder {
   }
 };
 
-constexpr size_t kKept = 4;  // decoders that a thread keeps
+constexpr size_t kKept = 4;  // decoders kept per thread
 
-// Whoever takes one out owns it, so that a decoder that has failed is not used again.
+// Taking one out passes ownership, so a decoder that has failed is not reused.
 class KeptDecoders {
  public:
   std::unique_ptr<VideoDecoder> take(const Functions &ff, const VideoIndex &index, int reordered) {
@@ -65,7 +65,7 @@ class KeptDecoders {
 
 thread_local KeptDecoders t_decoders;
 
-// How many pictures are at most decoded before one that is shown before them.
+// The maximum number of pictures decoded before one that is shown before them.
 int reordered_in(const std::vector<Run> &runs, const VideoIndex &index) {
   size_t most = 0;
   std::vector<int64_t> before;  // times of those decoded so far, sorted
@@ -110,7 +110,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
   if (wanted.empty()) return 0;
   const Functions *ff = functions();
   if (!ff) fail("[internal error] FFmpeg is not open");
-  // Frames of each packet: an edit list may show one twice.
+  // Frames of each packet: an edit list may show a packet twice.
   std::vector<std::pair<int32_t, int32_t>> asked;  // packet, frame number
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
@@ -158,7 +158,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
       decoder->fill_packet(index.prefix, bytes.data, bytes.size);
       packet_pts(decoder->packet) = i;
       packet_flags(decoder->packet) = p.is_key;
-      // Nothing refers to such pictures, so that they need not be decoded.
+      // Nothing refers to such pictures, so they are skipped.
       ff->av_opt_set_int(decoder->context, "skip_frame", is_wanted ? kSkipNothing : kSkipUnreferenced, 0);
       int status = ff->avcodec_send_packet(decoder->context, decoder->packet);
       if (status == kTryAgain) {
@@ -170,7 +170,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
         decoder->fail_with(status, "frame %d (%s) can't be decoded", asked[next].second, index.codec);
       receive();
     }
-    ff->avcodec_send_packet(decoder->context, nullptr);  // what waits for its turn to be shown comes out
+    ff->avcodec_send_packet(decoder->context, nullptr);  // flushes pictures that wait to be shown
     receive();
     ff->avcodec_flush_buffers(decoder->context);
   }

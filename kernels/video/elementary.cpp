@@ -9,11 +9,11 @@
 
 namespace {
 
-constexpr int64_t kClock = 90000, kWrap = 1ll << 33;  // of times in transport and program streams
-constexpr int64_t kMaxStepBack = kClock / 2;          // where it is more, another recording follows
-constexpr int64_t kUsualRate = 25;                    // where the stream doesn't say it, as FFmpeg has it
+constexpr int64_t kClock = 90000, kWrap = 1ll << 33;  // of timestamps in transport and program streams
+constexpr int64_t kMaxStepBack = kClock / 2;          // a larger step back starts another recording
+constexpr int64_t kUsualRate = 25;                    // frames per second if the stream doesn't tell, as in FFmpeg
 
-// The difference of two times that count modulo 2^33.
+// The difference of two times modulo 2^33.
 int64_t difference(int64_t a, int64_t b) { return (((a - b) % kWrap + kWrap + kWrap / 2) % kWrap) - kWrap / 2; }
 
 struct Read {
@@ -68,7 +68,7 @@ class Reading {
     int64_t at, pts, dts;
   };
 
-  // Before this place in the stream nothing is needed any more.
+  // The position in the stream before which nothing is needed any more.
   int64_t kept_from() const { return picture_ >= 0 ? picture_ : unit_ >= 0 ? unit_ : at_; }
 
   void end_unit() {
@@ -80,7 +80,7 @@ class Reading {
       if (picture_ < 0) picture_ = unit_;
     }
     if (role == FIRST) has_slices_ = true, about_ = parser_.picture;
-    // The start code that ends a unit is in its head; a unit that is cut off is none of these.
+    // The head includes the start code that ends a unit; truncated units don't configure the decoder.
     if (pictures_.empty() && !has_slices_ && parser_.configures(head) && head.size > 3 && head.size < kUnitHead) {
       const uint8_t code[] = {0, 0, 1};
       configuration.insert(configuration.end(), code, code + 3);
@@ -111,7 +111,7 @@ class Reading {
     pictures_.push_back(r);
   }
 
-  // Times go on where the clock's 33 bits begin anew, or where another recording follows.
+  // Continues times where the clock's 33 bits wrap around, or another recording follows.
   int64_t unrolled(const Time &t) {
     if (has_clock_) {
       const int64_t step = difference(t.dts, clock_33_);
@@ -129,16 +129,16 @@ class Reading {
   std::deque<Place> places_;
   std::deque<Time> times_;
   std::vector<Read> pictures_;
-  std::vector<uint8_t> head_;  // of the unit, as far as it is looked at
+  std::vector<uint8_t> head_;  // the inspected part of the unit
   StreamPicture about_;
   uint32_t last_ = 0xffffff;
   int64_t at_ = 0;                    // in the stream
-  int64_t unit_ = -1, picture_ = -1;  // where they begin
+  int64_t unit_ = -1, picture_ = -1;  // where they begin; -1 if none
   bool has_slices_ = false, has_clock_ = false;
   int64_t clock_ = 0, clock_33_ = 0, usual_step_ = 1;
 };
 
-// Numbers of pictures in the order in which they are shown.
+// Numbers of pictures in presentation order.
 std::vector<int32_t> shown_order(const std::vector<Read> &pictures, bool has_order) {
   std::vector<int32_t> shown;
   if (has_order) {
@@ -149,7 +149,7 @@ std::vector<int32_t> shown_order(const std::vector<Read> &pictures, bool has_ord
     });
     return shown;
   }
-  int32_t waiting = -1;  // one to which others refer, until the next such one comes
+  int32_t waiting = -1;  // a reference picture, until the next one comes
   for (int32_t i = 0; i < (int32_t)pictures.size(); i++) {
     if (!pictures[(size_t)i].about.waits) {
       shown.push_back(i);
@@ -162,7 +162,7 @@ std::vector<int32_t> shown_order(const std::vector<Read> &pictures, bool has_ord
   return shown;
 }
 
-// Pictures without a time are shown evenly behind those before them, or before the first that has one.
+// Pictures without a time are spaced evenly after those before them, or before the first that has one.
 void fill_times(std::vector<Read> &pictures, const std::vector<int32_t> &shown, int64_t step) {
   size_t known = 0;
   while (known < shown.size() && !pictures[(size_t)shown[known]].has_time) known++;
@@ -186,7 +186,7 @@ VideoIndex index_stream(Chunks &chunks, const char *codec, int32_t wrapping, int
   std::vector<Read> pictures = reading.finish();
   index.extradata = reading.configuration;
   index.width = parser->width, index.height = parser->height;
-  // What comes before the first key picture can't be decoded, nor can what follows an open one but is shown before it.
+  // Pictures before the first key picture can't be decoded, nor those after an open one that are shown before it.
   size_t key = 0;
   while (key < pictures.size() && !pictures[key].about.is_key) key++;
   if (key == pictures.size()) fail("the video has no key frame");

@@ -8,10 +8,10 @@
 
 namespace {
 
-constexpr uint32_t kAhead = 3;      // pictures that the decoder may be ahead of what is shown
-constexpr uint32_t kMapped = 2;     // pictures that are read at a time
-constexpr uint32_t kAligned = 32;   // what sizes of pictures are rounded up to for later ones
-constexpr uint32_t kSurfaces = 10;  // at least, so that other videos find enough
+constexpr uint32_t kAhead = 3;      // pictures the decoder may be ahead of presentation
+constexpr uint32_t kMapped = 2;     // pictures read at the same time
+constexpr uint32_t kAligned = 32;   // sizes of pictures are rounded up to multiples, for later videos
+constexpr uint32_t kSurfaces = 10;  // at least, so that other videos fit
 
 uint32_t aligned(uint32_t n) { return (n + kAligned - 1) / kAligned * kAligned; }
 
@@ -29,8 +29,8 @@ Current::~Current() {
   driver.pop(&context);
 }
 
-// Those whose decoding is exact, so that pictures are the CPU's to the bit. MPEG-1, MPEG-2 and MPEG-4 leave the inverse
-// transform's rounding to the decoder.
+// Codecs with exact decoding, so that pictures equal the CPU's. MPEG-1, MPEG-2 and MPEG-4 leave the inverse transform's
+// rounding to the decoder.
 int codec_on_gpu(const char *name) {
   constexpr std::pair<const char *, int> kExact[] = {
       {"h264", cuvid::H264}, {"hevc", cuvid::HEVC}, {"vp8", cuvid::VP8}, {"vp9", cuvid::VP9}};
@@ -102,7 +102,7 @@ int VideoEngines::prepare(Lane &lane, const cuvid::Format &s) {
   c.width = s.width, c.height = s.height;
   c.max_width = aligned(s.width), c.max_height = aligned(s.height);
   c.n_surfaces = std::max(needed, kSurfaces);
-  if (is_kind) {  // it grows, as videos of both sizes will come again
+  if (is_kind) {  // it grows, as videos of both sizes are expected again
     c.max_width = std::max<uint64_t>(c.max_width, lane.max_width);
     c.max_height = std::max<uint64_t>(c.max_height, lane.max_height);
     c.n_surfaces = std::max<uint64_t>(c.n_surfaces, lane.n_surfaces);
@@ -113,7 +113,7 @@ int VideoEngines::prepare(Lane &lane, const cuvid::Format &s) {
   c.out_width = (uint64_t)whole.right, c.out_height = (uint64_t)whole.bottom, c.n_mapped = kMapped;
   c.shown = c.target = whole;
   lane.close(f);
-  std::lock_guard<std::mutex> lock(creating_);  // the driver makes one at a time anyway
+  std::lock_guard<std::mutex> lock(creating_);  // the driver creates one at a time anyway
   check_cuvid(f.create(&lane.decoder, &c), "making a video decoder");
   n_created++;
   lane.codec = s.codec, lane.chroma = s.chroma, lane.bits = bits;
@@ -122,7 +122,7 @@ int VideoEngines::prepare(Lane &lane, const cuvid::Format &s) {
   return (int)lane.n_surfaces;
 }
 
-// Decoders of the GPU with the context `context`, each with one of n streams and events.
+// The GPU's decoders in the context `context`, each with one of n streams and events.
 EXPORT VideoEngines *video_engines_open(const cuvid::Functions *functions, void *context, int64_t n, void **streams,
                                         void **events) {
   std::vector<Lane> lanes((size_t)n);
@@ -131,11 +131,11 @@ EXPORT VideoEngines *video_engines_open(const cuvid::Functions *functions, void 
 }
 EXPORT_SHORT(video_engines_open)
 
-// Called with the context, when nothing is decoded any more.
+// Called with the context current, when nothing is being decoded any more.
 EXPORT void video_engines_close(VideoEngines *engines) { delete engines; }
 EXPORT_LONG(video_engines_close)
 
-// How many decoders were made, and how often one was changed to another size of pictures.
+// How many decoders were created, and how often one was reconfigured to another picture size.
 EXPORT void video_engines_counts(const VideoEngines *engines, int64_t *counts) {
   counts[0] = engines->n_created, counts[1] = engines->n_reconfigured;
 }

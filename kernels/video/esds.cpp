@@ -7,7 +7,7 @@
 
 namespace {
 
-// The length of a descriptor of MPEG-4 systems: 7 bits a byte.
+// The length of a descriptor of MPEG-4 systems: 7 bits per byte.
 int64_t descriptor_length(Bytes b, int64_t *at) {
   int64_t n = 0;
   for (int i = 0; i < 4; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPEG-4's descriptors of a stream, in MP4 files.
+// MPEG-4's stream descriptors in MP4 files.
 #pragma once
 #include "video/index.h"
 
-// esds (ISO/IEC 14496-14): the kind of stream and its configuration. Returns the type of the object.
+// Reads esds (ISO/IEC 14496-14), the kind of stream and its configuration. Returns the object type.
 uint32_t read_esds(Bytes b, VideoIndex *index);

@@ -71,15 +71,15 @@ const Functions *functions() { return g_functions; }
 
 const Codec *find_decoder(const Functions &ff, const char *codec) {
   if (strcmp(codec, "av1")) return ff.avcodec_find_decoder_by_name(codec);
-  // FFmpeg's own decoder of this name needs hardware.
+  // FFmpeg's own AV1 decoder needs hardware.
   const Codec *found = ff.avcodec_find_decoder_by_name("libdav1d");
   return found ? found : ff.avcodec_find_decoder_by_name("libaom-av1");
 }
 
 Decoder::Decoder(const Functions &functions, const char *what, const char *name, const std::vector<uint8_t> &config,
                  const std::vector<std::pair<const char *, int64_t>> &options)
-    : Decoder(functions, name, config) {  // so that what is thrown here ends it
-  constexpr int kSilent = 100;            // added to the level of messages: beyond all that are printed
+    : Decoder(functions, name, config) {  // so that exceptions thrown here still free it
+  constexpr int kSilent = 100;            // added to message levels: above all that are printed
   if (!*name) fail("a %s codec that is not known", what);
   const Codec *found = find_decoder(ff, name);
   if (!found) fail("the FFmpeg that was found has no decoder for %s", name);
@@ -97,7 +97,7 @@ Decoder::Decoder(const Functions &functions, const char *what, const char *name,
   }
   int status = ff.avcodec_parameters_to_context(context, parameters);
   ff.avcodec_parameters_free(&parameters);
-  ff.av_opt_set_int(context, "threads", 1, 0);  // samples are decoded side by side instead
+  ff.av_opt_set_int(context, "threads", 1, 0);  // samples are decoded in parallel instead
   for (const auto &[option, value] : options) ff.av_opt_set_int(context, option, value, 0);
   if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);
   if (status < 0) fail_with(status, "FFmpeg can't decode this %s %s", name, what);
@@ -129,7 +129,7 @@ void Decoder::fail_with(int status, const char *format, ...) const {
 
 }  // namespace ffmpeg
 
-// Opens FFmpeg's libraries; they stay open. Returns the version of libavcodec (major << 16 | minor << 8 | micro), or 0
+// Opens FFmpeg's libraries, which stay open. Returns the version of libavcodec (major << 16 | minor << 8 | micro), or 0
 // with the reason in `error` (kErrorSize bytes).
 EXPORT int64_t ffmpeg_open(const char *util_path, const char *codec_path, char *error) {
   std::lock_guard<std::mutex> lock(ffmpeg::g_opening);
@@ -144,8 +144,7 @@ EXPORT int64_t ffmpeg_open(const char *util_path, const char *codec_path, char *
 
 EXPORT_LONG(ffmpeg_open)
 
-// Whether the codec at place i of those that are known can be decoded; -1 behind the last. `name`: 16 bytes. Only after
-// ffmpeg_open.
+// Whether codec i of the known ones can be decoded; -1 beyond the last. `name`: 16 bytes. Call ffmpeg_open first.
 EXPORT int32_t ffmpeg_decodes(int64_t i, char *name) {
   const char *const codec = codec_at(i);
   if (!codec) return -1;

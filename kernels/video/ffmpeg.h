@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoders of the FFmpeg that is there, whichever that is: opened at run time, majors 58 to 63 of libavcodec.
+// The decoders of the installed FFmpeg, opened at run time: majors 58 to 63 of libavcodec.
 //
-// Nothing is linked and no header of FFmpeg is needed: only functions, options by name, and the few fields below, which
-// have lain at the same places in all these majors.
+// Neither linking nor FFmpeg's headers are needed: only functions, options by name, and the few fields below, whose
+// offsets are the same in all these majors.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -48,13 +48,13 @@ struct Functions {
 // Null until `ffmpeg_open` has found all of them.
 const Functions *functions();
 
-// The decoder of a codec by the name that an index has for it; null if this FFmpeg has none.
+// The decoder for an index's codec name; null if this FFmpeg has none.
 const Codec *find_decoder(const Functions &ff, const char *codec);
 
 constexpr int kTryAgain = -11;  // AVERROR(EAGAIN)
 constexpr int kEndOfStream = -('E' | 'O' << 8 | 'F' << 16 | ' ' << 24);
-constexpr int kPadding = 64;                // zeros behind what decoders are given
-constexpr int64_t kSkipUnreferenced = 8;    // AVDISCARD_NONREF, of the option skip_frame
+constexpr int kPadding = 64;                // zeros required after decoder input
+constexpr int64_t kSkipUnreferenced = 8;    // AVDISCARD_NONREF, for the option skip_frame
 constexpr int64_t kOutputCorrupt = 1 << 3;  // AV_CODEC_FLAG_OUTPUT_CORRUPT
 constexpr int64_t kSkipNothing = 0;         // AVDISCARD_DEFAULT
 
@@ -87,7 +87,7 @@ inline void set_extradata(Parameters *p, uint8_t *data, int32_t size) {
   field<uint8_t *>(p, 16) = data, field<int32_t>(p, 24) = size;
 }
 
-// A decoder with what it is fed by and gives. What goes wrong in it is told by errors, not on stderr.
+// A decoder with its input packet and output frame. Failures are reported as exceptions, not on stderr.
 struct Decoder {
   const Functions &ff;
   const std::string codec;
@@ -96,13 +96,13 @@ struct Decoder {
   Frame *frame = nullptr;
   PacketData *packet = nullptr;
 
-  // `what` is decoded ("video"), for errors; `codec` is FFmpeg's name of it.
+  // `what` is the kind of data ("video"), for errors; `codec` is FFmpeg's codec name.
   Decoder(const Functions &ff, const char *what, const char *codec, const std::vector<uint8_t> &extradata,
           const std::vector<std::pair<const char *, int64_t>> &options);
   ~Decoder();
   Decoder(const Decoder &) = delete;
 
-  // Fills the packet. FFmpeg may read a few bytes beyond it, which are its own.
+  // Fills the packet and its padding, as FFmpeg may read a few bytes beyond the data.
   void fill_packet(const std::vector<uint8_t> &prefix, const uint8_t *data, int64_t size);
   [[noreturn]] void fail_with(int status, const char *format, ...) const __attribute__((format(printf, 3, 4)));
 

@@ -29,7 +29,7 @@ void check(const VideoIndex &index) {
   if (index.shown.empty()) fail("the video has no frames");
 }
 
-// What Python is told of a file: frames, height and width; no frames: it can't be read, and why.
+// Reports a file to Python: frames, height and width; 0 frames and the reason if it can't be read.
 void tell(const VideoFiles &files, int64_t i, int64_t *info, char *errors) {
   const VideoIndex &index = files.index[(size_t)i];
   const std::string &error = files.errors[(size_t)i];
@@ -40,7 +40,7 @@ void tell(const VideoFiles &files, int64_t i, int64_t *info, char *errors) {
 
 }  // namespace
 
-// A list of n files, of which nothing is known yet; video_files_close ends it.
+// Creates an empty list of n files; freed by video_files_close.
 EXPORT VideoFiles *video_files_open(int64_t n) {
   auto files = std::make_unique<VideoFiles>();
   files->index.resize((size_t)n), files->errors.resize((size_t)n);
@@ -48,9 +48,9 @@ EXPORT VideoFiles *video_files_open(int64_t n) {
 }
 EXPORT_LONG(video_files_open)
 
-// Reads the indices of the files from `first` to `end` (exclusive), whose paths are `root` and the names in `text`
-// (from begins[i] on, each ending in a zero byte; absolute ones stand alone). Frames, height and width of each go to
-// `info` (n x 3; 0 frames: it can't be read, and `errors` says why).
+// Reads the indices of files [first, end), whose paths are `root` and the names in `text` (from begins[i] on, each
+// zero-terminated; absolute ones stand alone). Writes frames, height and width of each to `info` (n x 3; 0 frames if it
+// can't be read, with the reason in `errors`).
 EXPORT void video_files_scan(VideoFiles *files, const char *root, const char *text, const int64_t *begins,
                              int64_t first, int64_t end, int32_t n_threads, int64_t *info, char *errors) {
   std::atomic<int64_t> next{first};
@@ -76,7 +76,7 @@ EXPORT void video_files_scan(VideoFiles *files, const char *root, const char *te
 }
 EXPORT_LONG(video_files_scan)
 
-// All that is known of the files as bytes, to keep; returns how many. `to` may be null, to learn that first.
+// Serializes all that is known of the files; returns the size. `to` may be null to get the size first.
 EXPORT int64_t video_files_pack(const VideoFiles *files, uint8_t *to) {
   int64_t at = 0;
   for (size_t i = 0; i < files->index.size(); i++) {
@@ -95,7 +95,7 @@ EXPORT int64_t video_files_pack(const VideoFiles *files, uint8_t *to) {
 }
 EXPORT_LONG(video_files_pack)
 
-// Takes what video_files_pack has given; returns whether it is that of `files`.
+// Restores the result of video_files_pack; returns whether it fits `files`.
 EXPORT int32_t video_files_unpack(VideoFiles *files, const uint8_t *data, int64_t size, int64_t *info, char *errors) {
   try {
     const Bytes bytes{data, size};
@@ -119,7 +119,7 @@ EXPORT_LONG(video_files_unpack)
 EXPORT void video_files_close(VideoFiles *files) { delete files; }
 EXPORT_LONG(video_files_close)
 
-// When the frames of the files from `first` to `end` (exclusive) are shown, in seconds, one file behind the other.
+// Presentation times in seconds of the frames of files [first, end), one file after the other.
 EXPORT void video_times(const VideoFiles *files, int64_t first, int64_t end, double *times) {
   for (int64_t file = first; file < end; file++) {
     const VideoIndex &index = files->index[(size_t)file];
@@ -129,7 +129,7 @@ EXPORT void video_times(const VideoFiles *files, int64_t first, int64_t end, dou
 }
 EXPORT_LONG(video_times)
 
-// The bytes that clips need: frames[i * count ...] of the file with number file[i]; -1 stands for no frame.
+// The file spans that clips need: frames[i * count ...] of file number file[i]; -1 stands for no frame.
 EXPORT void video_spans(const VideoFiles *files, const int64_t *file, const int32_t *frames, int64_t n, int64_t count,
                         int64_t *offset, int64_t *length) {
   std::vector<int32_t> wanted;

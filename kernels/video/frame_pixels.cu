@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pixels of one frame, as colors.cpp computes them on the CPU.
+// Computes the pixels of one frame as colors.cpp does on the CPU.
 #include "core/gpu.h"
 #include "video/frame_pixels.h"
 
 using namespace ycbcr;
 
-// A sample of chroma between two rows: 4 times its value, the middle taken off.
+// A chroma sample between two rows: 4 times its value, minus the middle.
 template <class T>
 DEVICE int16_t blended(const FramePixels &f, const T *near, const T *far, int near_weight, int column) {
   const int at = max(0, min(column, f.chroma_width - 1)) * f.step;
@@ -55,7 +55,7 @@ DEVICE void frame_pixel(const FramePixels &f, int y, int x, uint8_t *out) {
   out[2] = limit((int16_t)(light + times(u, f.k.bu)));
 }
 
-constexpr int kPixels = 4;  // of a thread: three words, where they are aligned
+constexpr int kPixels = 4;  // per thread: three words, if aligned
 
 template <class T>
 DEVICE void frame_pixels(const FramePixels &f) {
@@ -82,6 +82,6 @@ DEVICE void frame_pixels(const FramePixels &f) {
   }
 }
 
-// Grid: x columns by 4, y rows, as many as there are.
+// Grid: x is columns / 4, y rows.
 extern "C" __global__ void __launch_bounds__(128) frame_pixels_8(FramePixels f) { frame_pixels<uint8_t>(f); }
 extern "C" __global__ void __launch_bounds__(128) frame_pixels_16(FramePixels f) { frame_pixels<uint16_t>(f); }

@@ -11,7 +11,7 @@ namespace {
 enum NalType { SLICE = 1, PARTITION_A = 2, IDR_SLICE = 5, SEI = 6 };
 constexpr int kRecoveryPoint = 6;
 
-// The number that a payload begins with; -1 if it is not there.
+// The number at the start of a payload; -1 if missing.
 int64_t read_number(Bytes b) {
   try {
     return Bits(b).ue();
@@ -35,7 +35,7 @@ void read_messages(Bytes sei, H264Packet *result) {
   }
 }
 
-// Says whether to go on.
+// Returns whether to continue.
 bool read_unit(Bytes unit, H264Packet *result) {
   if (unit.size < 1) return true;
   const int type = unit.data[0] & 31;
@@ -69,7 +69,7 @@ H264Packet read_h264_packet(Bytes p, int length_size) {
     }
     return result;
   }
-  // A unit goes from behind one start code (00 00 01) to the next.
+  // A unit extends from one start code (00 00 01) to the next.
   const auto next_start = [&](int64_t from) {
     for (int64_t i = from; i + 3 <= p.size; i++)
       if (p.data[i] == 0 && p.data[i + 1] == 0 && p.data[i + 2] == 1) return i;
@@ -77,7 +77,7 @@ H264Packet read_h264_packet(Bytes p, int length_size) {
   };
   for (at = next_start(0); at < p.size;) {
     const int64_t begin = at + 3;
-    // Slices are long, and only how they begin counts.
+    // Slices are long, and only their beginning matters.
     if (p.has(begin, 1) && (p.data[begin] & 31) <= IDR_SLICE) {
       if (!read_unit({p.data + begin, std::min<int64_t>(p.size - begin, 1)}, &result)) break;
     }

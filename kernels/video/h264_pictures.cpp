@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// H.264: where pictures begin (ITU-T H.264, 7.4.1.2), and in which order they are shown (8.2.1).
+// H.264: where pictures begin (ITU-T H.264, 7.4.1.2), and their presentation order (8.2.1).
 #include <algorithm>
 #include <array>
 
@@ -80,7 +80,7 @@ Sequence read_sequence(Bits &b, uint32_t *id) {
   s.width = (int32_t)std::max<int64_t>(0, 16 * columns - x_unit * (crop[0] + crop[1]));
   s.height = (int32_t)std::max<int64_t>(0, 16 * rows * (s.frames_only ? 1 : 2) - y_unit * (crop[2] + crop[3]));
   s.is_there = true;
-  if (!b.bit()) return s;  // what follows is about showing it
+  if (!b.bit()) return s;  // the rest is about presentation
   if (b.bit() && b.bits(8) == 255) b.skip(32);
   if (b.bit()) b.bit();
   if (b.bit()) {

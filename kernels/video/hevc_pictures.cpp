@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HEVC: where pictures begin (ITU-T H.265, 7.4.2.4), and in which order they are shown (8.3.1).
+// HEVC: where pictures begin (ITU-T H.265, 7.4.2.4), and their presentation order (8.3.1).
 #include <algorithm>
 #include <array>
 
@@ -123,7 +123,7 @@ class Parser : public StreamParser {
 
   UnitRole read_slice(Bytes unit, int type) {
     Bits b = payload(unit);
-    if (!b.bit()) return MORE;  // not the first of its picture
+    if (!b.bit()) return MORE;  // not the first slice of its picture
     const bool is_key = type >= FIRST_KEY && type <= LAST_KEY, is_idr = type == FIRST_IDR || type == FIRST_IDR + 1;
     if (is_key) b.bit();
     const PictureSet &set = sets_[(size_t)b.ue_until(63)];
@@ -150,7 +150,7 @@ class Parser : public StreamParser {
     const bool is_sub_layer = type <= LAST_SUB_LAYER && type % 2 == 0;  // nothing of its layer refers to it
     if (is_first_layer && !is_leading && !is_sub_layer) order_msb_ = msb, order_lsb_ = lsb;
     picture.is_key = is_key;
-    // Pictures before the first key picture refer to some that are not there.
+    // Pictures shown before the first key picture have missing references.
     picture.is_hidden = !is_shown || (skips_leading_ && (type == RASL || type == RASL + 1));
     picture.order = (n_starts_ << 34) + msb + lsb;
     return FIRST;

@@ -7,45 +7,45 @@
 
 #include "decode/image.h"
 
-// One compressed picture, in the order of decoding. Times are in units of 1 / VideoIndex::timescale seconds.
+// One compressed picture, in decoding order. Times are in units of 1 / VideoIndex::timescale seconds.
 struct Packet {
   int64_t offset, pts;
   int32_t size;
   int32_t is_key;  // whether decoding can begin here
 };
 
-// Of a packet that lies in the file in pieces (from Packet::offset on, within Packet::size bytes): how many bytes of
-// the first piece come before it, and its own size.
+// A packet stored in pieces of the file (from Packet::offset on, within Packet::size bytes): how many bytes of the
+// first piece precede it, and its own size.
 struct Wrapped {
   int32_t skip, size;
 };
 
 struct VideoIndex {
-  const char *codec = "";  // FFmpeg's name of the decoder
+  const char *codec = "";  // FFmpeg's decoder name
   int32_t width = 0, height = 0;
-  int32_t rotation = 0;  // degrees, counterclockwise, by which a player turns the picture: 0, 90, 180, 270
+  int32_t rotation = 0;  // counterclockwise rotation by the player in degrees: 0, 90, 180, 270
   int64_t timescale = 1;
-  std::vector<uint8_t> extradata;    // the codec's configuration, as FFmpeg takes it
-  std::vector<uint8_t> prefix;       // bytes that the container took off the front of every packet
-  std::vector<Packet> packets;       // in the order of decoding
-  int32_t wrapping = 0, stream = 0;  // into what pieces packets are cut (elementary.h); 0: they are whole
-  std::vector<Wrapped> wrapped;      // of each packet, unless they are whole
-  std::vector<int32_t> shown;        // packets by frame number: in the order of presentation, without those edited out
-  std::vector<int64_t> times;        // of each frame: when it is shown, as the container's edit list has it
+  std::vector<uint8_t> extradata;    // codec configuration in FFmpeg's format
+  std::vector<uint8_t> prefix;       // bytes that the container removed from the start of every packet
+  std::vector<Packet> packets;       // in decoding order
+  int32_t wrapping = 0, stream = 0;  // how packets are cut into pieces (elementary.h); 0: not at all
+  std::vector<Wrapped> wrapped;      // per packet, unless they are whole
+  std::vector<int32_t> shown;        // packets by frame number: in presentation order, without those edited out
+  std::vector<int64_t> times;        // presentation time of each frame, by the container's edit list
 
-  // Fills `shown` and `times` with all packets, in the order of presentation; the first one may begin at any time.
+  // Fills `shown` and `times` with all packets in presentation order; the first one may begin at any time.
   void show_all();
 };
 
-// Where a file's bytes come from: memory, or a disk. `read` fails if they are not there.
+// The source of a file's bytes: memory or a disk. `read` fails if they are missing.
 struct Source {
   int64_t size;
   std::function<void(int64_t offset, int64_t length, void *to)> read;
 };
 Source source_of(Bytes file);
 
-// Told apart by its content: MP4 and QuickTime, Matroska and WebM, AVI, MPEG-TS, MPEG-PS, streams of H.264, HEVC,
-// MPEG-1 and MPEG-2 without a container; of bytes clips (clip.h), too. Fails with what is wrong with the file.
+// Recognised by content: MP4 and QuickTime, Matroska and WebM, AVI, MPEG-TS, MPEG-PS, and plain streams of H.264, HEVC,
+// MPEG-1 and MPEG-2; from bytes clips (clip.h), too. Fails with what is wrong with the file.
 VideoIndex read_video_index(Bytes file);
 VideoIndex read_video_index(const Source &file);
 

@@ -46,10 +46,10 @@ constexpr int64_t kUnknown = -1;
 
 struct Element {
   uint32_t id;
-  int64_t size, begin;  // of its content; size kUnknown: until an element of a higher level
+  int64_t size, begin;  // of the content; size kUnknown: until an element of a higher level
 };
 
-// The element at *at, which is moved to its content; false at the end, or where no element can be.
+// Reads the element at *at and moves *at to its content; false at the end, or if no element can be there.
 bool next_element(Bytes b, int64_t *at, Element *e) {
   if (!b.has(*at, 2)) return false;
   const uint32_t first = b.data[*at];
@@ -103,7 +103,7 @@ void read_encoding(Bytes b, Track *track) {
       if (kind == CONTENT_COMP_ALGO) algorithm = number(c);
       if (kind == CONTENT_COMP_SETTINGS) settings = c;
     });
-    if (algorithm == 3)  // bytes taken off the front of every block
+    if (algorithm == 3)  // bytes removed from the start of every block
       track->index.prefix.assign(settings.data, settings.data + settings.size);
     else
       track->is_readable = false;
@@ -136,7 +136,7 @@ Track read_track(Bytes b) {
   return track;
 }
 
-// Elements of a file, whose heads are read one by one.
+// Reads the headers of a file's elements one by one.
 struct Reader : Pieces {
   using Pieces::Pieces;
   bool next(int64_t *place, Element *e) {
@@ -148,8 +148,7 @@ struct Reader : Pieces {
   }
 };
 
-// The sizes of several packets in a block (RFC 9559, 10.3), of which each but the last is said; `at` is moved behind
-// them.
+// The sizes of several packets in a block (RFC 9559, 10.3); all but the last are stored. Moves `at` past them.
 std::vector<int64_t> laced_sizes(Bytes b, int64_t *at, uint32_t lacing) {
   const int64_t n = (int64_t)b.u8((*at)++) + 1;
   std::vector<int64_t> sizes;
@@ -165,7 +164,7 @@ std::vector<int64_t> laced_sizes(Bytes b, int64_t *at, uint32_t lacing) {
   };
   for (int64_t i = 0; i + 1 < n; i++) {
     int64_t size = 0, bytes = 0;
-    if (lacing == 1) {  // as Ogg has it
+    if (lacing == 1) {  // as in Ogg
       uint32_t c;
       do size += c = b.u8((*at)++);
       while (c == 255);
@@ -173,7 +172,7 @@ std::vector<int64_t> laced_sizes(Bytes b, int64_t *at, uint32_t lacing) {
       const int64_t x = variable(&bytes);
       size = i == 0 ? x : sizes.back() + x - (((int64_t)1 << (7 * bytes - 1)) - 1);
     } else {
-      size = 0;  // all are alike; known when they are all counted
+      size = 0;  // all are equal; computed from the count
     }
     if (size < 0 || size > b.size) fail("Matroska: a laced block that makes no sense");
     sizes.push_back(size), sum += size;
@@ -185,7 +184,7 @@ std::vector<int64_t> laced_sizes(Bytes b, int64_t *at, uint32_t lacing) {
   return sizes;
 }
 
-// One block: the number of its track, its time against its cluster's, flags, and the packet.
+// Reads one block: track number, time relative to its cluster, flags, and the packet.
 void read_block(Reader &file, int64_t at, int64_t size, int64_t cluster_time, bool is_simple, bool is_key,
                 uint64_t type, int64_t padding, std::vector<Track> &tracks) {
   if (size < 4 || at >= file.size()) return;
@@ -215,7 +214,7 @@ void read_block(Reader &file, int64_t at, int64_t size, int64_t cluster_time, bo
   }
 }
 
-// A block with what is said of it beside; only that it refers to others matters.
+// Reads a block with its properties; only whether it refers to others matters.
 void read_group(Reader &file, const Element &group, int64_t cluster_time, uint64_t type, std::vector<Track> &tracks) {
   const int64_t end = group.begin + std::min(group.size, file.size() - group.begin);
   int64_t begin = 0, size = 0, padding = 0;
@@ -239,7 +238,7 @@ File matroska::read_tracks(const Source &source, uint64_t type) {
   std::vector<Track> &tracks = found.tracks;
   int64_t cluster_time = 0;
   Element e;
-  // Segments and clusters are entered, as their sizes may be unknown; everything else that is not known is skipped.
+  // Segments and clusters are entered, as their sizes may be unknown; other unknown elements are skipped.
   for (int64_t at = 0; file.next(&at, &e);) {
     if (e.id == SEGMENT || e.id == CLUSTER) continue;
     if (e.size == kUnknown) fail("Matroska: an element %x of unknown size at byte %lld", e.id, (long long)at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MP4 and QuickTime: ISO/IEC 14496-12. The tables of `moov` (and of `moof`, in fragmented files) say where each picture
-// lies and when it is shown; the media data itself is not looked at.
+// lies and when it is shown; the media data itself is not read.
 #include "video/mp4.h"
 
 #include <cmath>
@@ -34,7 +34,7 @@ bool read_entry(Bytes b, Track *track) {
   return found;
 }
 
-// The rotation that a matrix (tkhd) stands for; mirrored or skewed pictures are taken as they are.
+// The rotation of a matrix (tkhd); mirrored or skewed pictures are used as they are.
 int32_t rotation_of(Bytes b, int64_t at) {
   const auto fixed = [&](int i) { return (double)(int32_t)b.be32(at + 4 * i) / 65536; };
   const double a = fixed(0), c = fixed(1), degrees = std::atan2(c, a) * 180 / 3.14159265358979323846;
@@ -56,7 +56,7 @@ void read_track(Bytes b, Track *track, int depth) {
       track->index.timescale = c.be32(c.u8(0) == 1 ? 20 : 12);
     } else if (type == tag("hdlr")) {
       const uint32_t kind = c.be32(8);
-      if (kind == kPictures || kind == kSound) track->handler = kind;  // QuickTime has others besides
+      if (kind == kPictures || kind == kSound) track->handler = kind;  // QuickTime has other handlers as well
     } else if (type == tag("elst")) {
       const bool wide = c.u8(0) == 1;
       const int64_t n = std::min<int64_t>(c.be32(4), (c.size - 8) / (wide ? 20 : 12));
@@ -86,7 +86,7 @@ void read_track(Bytes b, Track *track, int depth) {
   });
 }
 
-// The number of entries of a table, as far as there are any.
+// The number of a table's entries, at most those present.
 int64_t entries(Bytes b, int64_t width) { return b.size < 8 ? 0 : std::min<int64_t>(b.be32(4), (b.size - 8) / width); }
 
 void add_packet(Track *track, Packet packet, int64_t duration) {
@@ -102,7 +102,7 @@ void read_tables(int64_t file_size, Track *track) {
     n = std::min<int64_t>(track->stz2.be32(8), (track->stz2.size - 12) * 8 / bits);
   else if (track->stsz.size >= 12)
     n = uniform ? track->stsz.be32(8) : std::min<int64_t>(track->stsz.be32(8), (track->stsz.size - 12) / 4);
-  n = std::min(n, file_size);  // every picture has a byte
+  n = std::min(n, file_size);  // every picture has at least one byte
   if (n > INT32_MAX) fail("MP4: more than 2^31 pictures");
   const auto size_of = [&](int64_t i) -> int64_t {
     if (uniform) return uniform;
@@ -234,7 +234,7 @@ void read_movie(Bytes b, Movie *movie) {
   });
 }
 
-// Frames in the order in which they are shown: those of each edit, one after the other.
+// Frames in presentation order: those of each edit, one edit after another.
 void apply_edits(Track *track, int64_t movie_timescale) {
   VideoIndex &index = track->index;
   index.show_all();
@@ -243,7 +243,7 @@ void apply_edits(Track *track, int64_t movie_timescale) {
   if (!trims) return;
   const std::vector<int32_t> all = std::move(index.shown);
   index.shown.clear(), index.times.clear();
-  int64_t begin = 0;  // of the edit, in the media's units
+  int64_t begin = 0;  // of the edit, in the media's timescale
   for (const Edit &e : track->edits) {
     const double scale = (double)index.timescale / (double)movie_timescale;
     const int64_t duration = std::llround(std::clamp((double)e.duration * scale, 0.0, (double)kFar));
@@ -309,7 +309,7 @@ Movie mp4::read_tracks(const Source &file, uint32_t handler) {
 VideoIndex read_mp4(const Source &file) {
   Movie movie = read_tracks(file, kPictures);
   Track *best = nullptr;
-  const auto rank = [](const Track &t) {  // a cover picture is a track, too
+  const auto rank = [](const Track &t) {  // a cover picture is a track as well
     return std::make_pair(std::min<size_t>(t.index.packets.size(), 5), (int64_t)t.index.width * t.index.height);
   };
   for (Track &t : movie.tracks)

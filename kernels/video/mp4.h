@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tables of an MP4 or QuickTime file say of its tracks, of pictures and of sound.
+// The tracks of an MP4 or QuickTime file, from its tables, for pictures and sound.
 #pragma once
 #include <algorithm>
 
@@ -11,11 +11,11 @@ constexpr uint32_t tag(const char (&t)[5]) {
   return (uint32_t)(uint8_t)t[0] << 24 | (uint32_t)(uint8_t)t[1] << 16 | (uint32_t)(uint8_t)t[2] << 8 | (uint8_t)t[3];
 }
 
-constexpr int64_t kFar = (int64_t)1 << 61;  // places and times beyond are refused, so that sums of them don't overflow
+constexpr int64_t kFar = (int64_t)1 << 61;  // larger offsets and times are refused, so that sums don't overflow
 
 inline int64_t be64(Bytes b, int64_t at) { return (int64_t)((uint64_t)b.be32(at) << 32 | b.be32(at + 4)); }
 
-// Calls f(type, content, where the content begins in `b`) for each box. A last box may be cut off by the end.
+// Calls f(type, content, offset of the content in `b`) for each box. A last box may be truncated.
 template <class F>
 void for_boxes(Bytes b, F f) {
   for (int64_t at = 0; at + 8 <= b.size;) {
@@ -27,7 +27,7 @@ void for_boxes(Bytes b, F f) {
     } else if (size == 0) {
       size = b.size - at;
     }
-    if (size < head) return;  // no box: padding, or damage; what follows can't be found
+    if (size < head) return;  // no box: padding or damage; following boxes can't be found
     const int64_t content = std::min(size, b.size - at) - head;
     if (content < 0) return;
     f(type, Bytes{b.data + at + head, content}, at + head);
@@ -37,17 +37,17 @@ void for_boxes(Bytes b, F f) {
 }
 
 struct Edit {
-  int64_t duration, media_time;  // in the movie's and in the media's units
+  int64_t duration, media_time;  // in the movie's and in the media's timescale
 };
 
 struct Track {
-  VideoIndex index;  // of sound: only packets and timescale
+  VideoIndex index;  // for sound only packets and timescale
   uint32_t id = 0, handler = 0;
   bool is_enabled = true;
   std::vector<Edit> edits;
   Bytes stsd{}, stts{}, ctts{}, stss{}, stsz{}, stz2{}, stsc{}, stco{}, co64{};
   std::vector<int64_t> durations;  // by packet, parallel to index.packets
-  // Of fragments: what their samples have unless they say otherwise, and where the next one begins in time.
+  // For fragments: defaults of their samples, and the start time of the next one.
   uint32_t default_duration = 0, default_size = 0, default_flags = 0;
   int64_t next_dts = 0;
 };
@@ -55,12 +55,12 @@ struct Track {
 struct Movie {
   std::vector<Track> tracks;
   int64_t timescale = 1000;
-  std::vector<std::vector<uint8_t>> kept;  // what the tracks' tables refer to
+  std::vector<std::vector<uint8_t>> kept;  // memory that the tracks' tables refer to
 };
 
 constexpr uint32_t kPictures = tag("vide"), kSound = tag("soun");
 
-// The tracks of a file, with the packets of those of one kind.
+// Reads the tracks of a file, with the packets of those of one kind.
 Movie read_tracks(const Source &file, uint32_t handler);
 
 }  // namespace mp4

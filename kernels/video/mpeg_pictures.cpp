@@ -7,7 +7,7 @@ namespace {
 
 enum Code { PICTURE = 0x00, LAST_SLICE = 0xaf, SEQUENCE = 0xb3, EXTENSION = 0xb5, GROUP = 0xb8 };
 enum Extension { OF_SEQUENCE = 1, OF_PICTURE = 8 };
-constexpr int kFrame = 3;  // a picture that is no field
+constexpr int kFrame = 3;  // a frame picture, not a field
 
 class Parser : public StreamParser {
  public:
@@ -41,7 +41,7 @@ class Parser : public StreamParser {
     if (code == EXTENSION && p[0] >> 4 == OF_PICTURE) structure_ = p[2] & 3;
     if (code != PICTURE) return BESIDE;
     const int number = p[0] << 2 | p[1] >> 6, type = p[1] >> 3 & 7;
-    // The structure of this picture comes behind its header; that of the one before is known.
+    // This picture's structure comes after its header; that of the previous one is known.
     const bool is_second = has_picture_ && structure_ != kFrame && !is_second_ && number == number_;
     has_picture_ = true, number_ = number, is_second_ = is_second, structure_ = kFrame;
     if (is_second) return MORE;

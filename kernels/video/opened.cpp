@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int64_t kPiece = 256 << 10;  // read at once, as packets of a video mostly lie one behind the other
+constexpr int64_t kPiece = 256 << 10;  // read at once, as packets of a video are mostly contiguous
 
 struct Piece {
   std::vector<uint8_t> bytes;
@@ -71,7 +71,7 @@ EXPORT_LONG(video_open)
 EXPORT void video_close(OpenedVideo *video) { delete video; }
 EXPORT_LONG(video_close)
 
-// Of each frame: when it is shown, in seconds, and whether it is a key frame.
+// Per frame: presentation time in seconds, and whether it is a key frame.
 EXPORT void video_timeline(const OpenedVideo *video, double *times, uint8_t *is_key) {
   const VideoIndex &index = video->index;
   for (size_t i = 0; i < index.shown.size(); i++) {
@@ -81,8 +81,8 @@ EXPORT void video_timeline(const OpenedVideo *video, double *times, uint8_t *is_
 }
 EXPORT_LONG(video_timeline)
 
-// Decodes frames, whose numbers are sorted and come once each, to `out`, one after the other. Returns how many pictures
-// were decoded for that, or -1 with the reason in `error`.
+// Decodes frames (sorted, unique numbers) to `out`, one after the other. Returns the number of decoded pictures, or -1
+// with the reason in `error`.
 EXPORT int64_t video_read(const OpenedVideo *video, const int32_t *frames, int64_t n, int32_t as_ycbcr, uint8_t *out,
                           char *error) {
   const VideoIndex &index = video->index;
@@ -101,8 +101,8 @@ EXPORT int64_t video_read(const OpenedVideo *video, const int32_t *frames, int64
 }
 EXPORT_LONG(video_read)
 
-// What the decoder says of the colours of the first frame: matrix, range and chroma position as ITU-T H.273 and FFmpeg
-// number them, and `format` (32 bytes), FFmpeg's name of the pixel format. Returns whether it could be decoded.
+// The decoder's colour properties of the first frame: matrix, range and chroma position, numbered as in ITU-T H.273 and
+// FFmpeg, and `format` (32 bytes), FFmpeg's pixel format name. Returns whether it could be decoded.
 EXPORT int32_t video_colours(const OpenedVideo *video, int64_t *colours, char *format, char *error) {
   return or_error(error, [&]() {
     decode_frames(packets_of(*video), video->index, {0}, [&](int32_t, const Picture &picture) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A video that Python has opened (penstock.video): any of its frames, or all of them one after the other.
+// A video opened from Python (penstock.video): gives any of its frames, or all in sequence.
 #pragma once
 #include "read/storage.h"
 #include "video/decoder.h"
@@ -9,5 +9,5 @@ struct OpenedVideo {
   VideoIndex index;
 };
 
-// Reads packets of an opened file by pieces.
+// Reads packets of an opened file in pieces.
 PacketReader packets_of(const OpenedVideo &video);

@@ -8,23 +8,23 @@
 
 namespace {
 
-// Followed by the packets (as steps, if all fit), how they are cut into pieces if they are, the frames (int32), their
-// times (int64, unless they are those of the packets), the configuration and the prefix.
+// Followed by the packets (as steps, if all fit), their pieces if they are cut, the frames (int32), their times (int64,
+// unless equal to those of the packets up to `shift`), the configuration and the prefix.
 struct Head {
   char codec[16];
   int64_t timescale, n_packets, n_frames, n_extradata, n_prefix;
-  int64_t shift;  // of the frames' times from those of their packets
+  int64_t shift;  // from the packets' times to the frames'
   int32_t width, height, rotation, wrapping, stream;
   uint8_t has_steps, has_shift, unused[2];
 };
 
-// A packet, told from the one before it: a third of the memory, as an index that is kept is read at each start.
+// A packet relative to the previous one: a third of the size, as a cached index is read at each start.
 struct Step {
-  int32_t gap, pts;       // from its end to this one; from its time
-  uint32_t size_and_key;  // the lowest bit says whether it is one
+  int32_t gap, pts;       // from the previous packet's end and time
+  uint32_t size_and_key;  // the lowest bit is the key flag
 };
 
-// Where the next packet begins, if it comes right behind, and when the last one is shown.
+// Where the next packet begins if it is contiguous, and the last packet's time.
 struct Place {
   int64_t offset = 0, pts = 0;
   void pass(const Packet &p) { offset = p.offset + p.size, pts = p.pts; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ITU-T H.264 (7.3.2.1.1, annexes B and E), ITU-T H.265 (7.3.2.2, 7.3.3, 7.3.4, 7.3.7, annexes B and E), and ISO/IEC
-// 14496-15 for how containers keep parameter sets.
+// 14496-15 for how containers store parameter sets.
 #include "video/parameter_sets.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 enum { H264_SPS = 7, HEVC_RASL_N = 8, HEVC_RASL_R = 9, HEVC_LAST_SLICE = 31, HEVC_SPS = 33 };
 constexpr uint8_t kStart[4] = {0, 0, 0, 1};
 
-// The beginning of the VUI, which both codecs have.
+// Reads the beginning of the VUI, which both codecs have.
 void read_colours(Bits &b, StreamFormat *f) {
   if (b.bit() && b.bits(8) == 255) b.skip(32);  // aspect ratio
   if (b.bit()) b.bit();                         // overscan
@@ -84,7 +84,7 @@ void skip_scaling_lists(Bits &b) {
     }
 }
 
-// The distances of a set of reference pictures; it may be told by that before it, which they take the place of.
+// The distances of a set of reference pictures; may be coded relative to the previous set, which it then replaces.
 void read_references(Bits &b, bool is_first, std::vector<int64_t> *distances) {
   std::vector<int64_t> before, after;
   if (!is_first && b.bit()) {
@@ -139,7 +139,7 @@ StreamFormat read_hevc(Bits &b) {
 
 bool is_hevc(const VideoIndex &index) { return !strcmp(index.codec, "hevc"); }
 
-// A list of units with 16-bit sizes.
+// Appends units from a list with 16-bit sizes.
 void append_units(Bytes box, int64_t *at, int64_t n, std::vector<uint8_t> &to) {
   for (; n; n--) {
     const Bytes unit = box.part(*at + 2, box.be16(*at));
@@ -149,7 +149,7 @@ void append_units(Bytes box, int64_t *at, int64_t n, std::vector<uint8_t> &to) {
   }
 }
 
-// Where the next start code is; the end if there is none.
+// The position of the next start code; the end if there is none.
 int64_t next_start(Bytes s, int64_t from) {
   for (int64_t i = from; i + 3 <= s.size; i++)
     if (s.data[i] == 0 && s.data[i + 1] == 0 && s.data[i + 2] == 1) return i;

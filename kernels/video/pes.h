@@ -3,7 +3,7 @@
 #pragma once
 #include "video/elementary.h"
 
-// Reads the head of a packet, and its times to `c`. Returns the size of the head, or -1 if it is none of video.
+// Reads the header of a packet, storing its times in `c`. Returns the header's size, or -1 if it is no video packet.
 inline int64_t read_pes(Bytes b, Chunk *c) {
   if (!b.has(0, 9) || b.data[0] || b.data[1] || b.data[2] != 1 || b.data[3] >> 4 != 0xe) return -1;
   const auto time = [&](int64_t at) {

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the pictures in streams that have no container, or one that does not say where pictures are: H.264, HEVC,
-// MPEG-1 and MPEG-2, whose units begin with the code 00 00 01.
+// Finds the pictures in streams without a container, or with one that does not locate pictures: H.264, HEVC, MPEG-1 and
+// MPEG-2, whose units begin with the code 00 00 01.
 #pragma once
 #include <memory>
 
 #include "decode/image.h"
 
-constexpr int64_t kUnitHead = 4096;  // bytes of a unit that are looked at
+constexpr int64_t kUnitHead = 4096;  // inspected bytes of a unit
 
-// What a unit is to the pictures.
+// How a unit relates to pictures.
 enum UnitRole {
-  BESIDE,  // part of whatever picture it is in
+  BESIDE,  // part of the current picture
   BEFORE,  // belongs to the next picture, if one has begun
   FIRST,   // begins a picture
-  MORE     // goes on with it, or is its second field
+  MORE     // continues a picture, or is its second field
 };
 
 struct StreamPicture {
   bool is_key = false;     // decoding can begin here
-  bool is_closed = true;   // what is shown before it does not follow it
+  bool is_closed = true;   // no following picture is shown before it
   bool is_hidden = false;  // not to be shown
-  bool is_lost = false;    // what it refers to is not there, so that nothing is known of it
-  bool waits = false;      // MPEG-1 and MPEG-2: others refer to it, so that it is shown behind those that follow
-  int64_t order = 0;       // H.264 and HEVC: pictures are shown in this order
+  bool is_lost = false;    // its references are missing
+  bool waits = false;      // MPEG-1 and MPEG-2: a reference, shown after the following pictures
+  int64_t order = 0;       // H.264 and HEVC: presentation order
 };
 
 class StreamParser {
  public:
   virtual ~StreamParser() = default;
-  // A unit, without its start code; may be cut off behind kUnitHead bytes. What it can't read is left out.
+  // Parses a unit without its start code; it may be truncated to kUnitHead bytes. Unreadable units are ignored.
   virtual UnitRole unit(Bytes b) = 0;
 
-  StreamPicture picture;  // the one that began last
+  StreamPicture picture;  // the last one begun
   int32_t width = 0, height = 0;
-  int64_t rate = 0, rate_scale = 1;  // pictures in `rate_scale` / `rate` seconds; 0: not said
-  bool has_order = true;             // StreamPicture::order counts, not `waits`
-  // The units that configure the decoder, as long as no picture has begun: those are put before every clip.
+  int64_t rate = 0, rate_scale = 1;  // `rate` / `rate_scale` pictures per second; 0: unknown
+  bool has_order = true;             // use StreamPicture::order, not `waits`
+  // Whether a unit before the first picture configures the decoder; such units are put before every clip.
   virtual bool configures(Bytes b) const = 0;
 };
 
 std::unique_ptr<StreamParser> h264_parser();
 std::unique_ptr<StreamParser> hevc_parser();
 std::unique_ptr<StreamParser> mpeg_parser();
-// By FFmpeg's name of the codec; null if it is another one.
+// By FFmpeg's codec name; null if it is another codec.
 std::unique_ptr<StreamParser> parser_of(const char *codec);
 
-// FFmpeg's name of the codec of a stream that begins with these bytes; "" if it is none of these.
+// FFmpeg's codec name of a stream that begins with these bytes; "" if unknown.
 const char *codec_of_stream(Bytes begin);

@@ -11,7 +11,7 @@ namespace {
 
 enum StartCode { END = 0xb9, PACK = 0xba, FIRST_SYSTEM = 0xbb, FIRST_VIDEO = 0xe0, LAST_VIDEO = 0xef };
 constexpr int64_t kReadAtOnce = 1 << 18;
-constexpr int64_t kPesHead = 280;  // the longest
+constexpr int64_t kPesHead = 280;  // maximum size
 
 // Packets of the video stream `stream`, or of the first one if it is 0.
 class Program : public Chunks {
@@ -37,7 +37,7 @@ class Program : public Chunks {
         if (code < FIRST_VIDEO || code > LAST_VIDEO || (stream_ && code != stream_)) continue;
         stream_ = code;
         *c = {};
-        const Bytes all = file_.at(begin, size);  // less at the end of a file that is cut off
+        const Bytes all = file_.at(begin, size);  // less at the end of a truncated file
         const int64_t head = read_pes({all.data, std::min(all.size, kPesHead)}, c);
         if (head < 0 || head > all.size) continue;
         c->begin = begin, c->end = begin + all.size;
@@ -54,7 +54,7 @@ class Program : public Chunks {
   int64_t at_;
 };
 
-// A whole file that is one stream.
+// A file that is a single stream.
 class Plain : public Chunks {
  public:
   explicit Plain(const Source &file) : file_(file, kReadAtOnce) {}
@@ -80,7 +80,7 @@ VideoIndex read_program(const Source &file) {
   Chunk c;
   if (!first.next(&c)) fail("MPEG-PS: there is no video in it");
   const char *codec = codec_of_stream(c.bytes);
-  if (!*codec) codec = "mpeg2video";  // the most usual one, of a file that begins in the middle
+  if (!*codec) codec = "mpeg2video";  // the most common one, for a file that begins in the middle
   Program chunks(file, first.stream(), 0);
   return index_stream(chunks, codec, PROGRAM_STREAM, first.stream());
 }

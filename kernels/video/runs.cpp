@@ -7,14 +7,14 @@
 
 namespace {
 
-// Where decoding has to begin for packets.
+// Finds where decoding must begin for packets.
 class Starts {
  public:
   Starts(const VideoIndex &index, const std::function<Bytes(int32_t)> &read)
       : index_(index), read_(read), is_h264_(!strcmp(index.codec, "h264")), length_size_(h264_length_size(index)) {}
 
-  // The last key picture that is neither decoded nor shown after the packet, and from which on it comes out right.
-  // Pictures that are decoded after a key picture but shown before it (of an open group) may need the group before.
+  // The last key picture that is neither decoded nor shown after the packet, and from which it is decoded correctly.
+  // Pictures decoded after a key picture but shown before it (of an open group) may need the group before.
   int32_t of(int32_t packet) const {
     int32_t key = packet;
     for (; key > 0; key--)
@@ -24,7 +24,7 @@ class Starts {
   }
 
  private:
-  // H.264 may have key pictures from which on pictures become right gradually.
+  // H.264 may have key pictures after which output becomes correct gradually.
   bool begins_at(int32_t key, int32_t packet) const {
     if (!is_h264_) return true;
     const H264Packet p = read(key);
@@ -43,8 +43,7 @@ class Starts {
 
 }  // namespace
 
-// Runs that touch are one: going on is always right, and
-// takes no more than beginning anew.
+// Adjacent runs are merged: continuing is always correct, and costs no more than a restart.
 std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const VideoIndex &index,
                          const std::function<Bytes(int32_t)> &read) {
   const Starts starts(index, read);

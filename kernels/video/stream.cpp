@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All frames of an opened video, one after the other: a thread decodes ahead, the one that asks converts colours.
+// All frames of an opened video in sequence: one thread decodes ahead, the caller converts colours.
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -15,9 +15,9 @@
 
 namespace {
 
-constexpr size_t kAhead = 8;  // pictures that wait to be converted
-// Whoever converts is quicker than the decoder. Woken for each picture it would run where the decoder runs, in turns
-// with it; for several at once the system gives it a processor of its own.
+constexpr size_t kAhead = 8;  // pictures waiting for conversion
+// Conversion is faster than decoding. Woken for each picture, the converting thread would alternate with the decoder on
+// one core; woken for several, the system gives it a core of its own.
 constexpr size_t kAtOnce = 4;
 
 class Stream {
@@ -35,7 +35,7 @@ class Stream {
     for (auto &[number, held] : waiting_) release(held);
   }
 
-  // The next n frames.
+  // Reads the next n frames.
   void read(int64_t n, bool as_ycbcr, uint8_t *out) {
     const VideoIndex &index = video_.index;
     const int64_t size = (int64_t)index.height * index.width * 3;
@@ -90,7 +90,7 @@ class Stream {
     std::unique_lock<std::mutex> lock(mutex_);
     waiting_[number] = held;
     if (is_time()) changed_.notify_all();
-    // Goes on while the one that is asked for is missing, as pictures may come in another order than they are shown.
+    // Decoding continues while the requested frame is missing, as pictures may come out of presentation order.
     changed_.wait(lock, [&]() { return is_stopped_ || waiting_.size() < kAhead || !waiting_.count(next_); });
     if (is_stopped_) throw Stopped();
   }
@@ -110,7 +110,7 @@ class Stream {
     if (was_full) changed_.notify_all();
     return held;
   }
-  // Whether to wake the one that waits for the next frame.
+  // Whether to wake the thread that waits for the next frame.
   bool is_time() const { return waiting_.size() >= at_once_ && waiting_.count(next_); }
 
   const OpenedVideo &video_;
@@ -118,7 +118,7 @@ class Stream {
   std::condition_variable changed_;
   std::map<int32_t, Held> waiting_;
   int32_t next_;
-  size_t at_once_ = 1;  // the first frame is given as soon as it is there
+  size_t at_once_ = 1;  // 1 so that the first frame is returned at once
   bool is_stopped_ = false, is_done_ = false;
   std::string error_;
   RemoteStorage *const remote_;
@@ -128,11 +128,11 @@ class Stream {
 
 }  // namespace
 
-// The frames of a video from `first` on. The video must stay open until video_stream_close.
+// Streams the frames of a video from `first` on. The video must stay open until video_stream_close.
 EXPORT Stream *video_stream_open(const OpenedVideo *video, int64_t first) { return new Stream(*video, (int32_t)first); }
 EXPORT_LONG(video_stream_open)
 
-// The next n frames to `out`; returns 0 with the reason in `error` if they can't be decoded.
+// Writes the next n frames to `out`; returns 0 with the reason in `error` if they can't be decoded.
 EXPORT int32_t video_stream_read(Stream *stream, int64_t n, int32_t as_ycbcr, uint8_t *out, char *error) {
   try {
     stream->read(n, as_ycbcr, out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPEG-TS: transport packets of 188 bytes (ISO/IEC 13818-1), with 4 bytes before them (as cameras and Blu-ray have
-// them) or 16 behind them, too; and the PES packets in them, which carry the times.
+// MPEG-TS: transport packets of 188 bytes (ISO/IEC 13818-1), optionally with 4 bytes before them (as from cameras and
+// Blu-ray) or 16 after them; and the PES packets in them, which carry the times.
 #include <algorithm>
 #include <map>
 
@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kPacket = 188;
 constexpr uint8_t kSync = 0x47;
 constexpr int64_t kReadAtOnce = 1 << 18;
-constexpr int kProbed = 5;  // packets that have to follow each other
+constexpr int kProbed = 5;  // consecutive packets needed
 constexpr int64_t kLongestSection = 4096;
 constexpr int32_t kPrograms = 0;  // the stream that lists programs
 
 int64_t prefix_of(int32_t packet_size) { return packet_size == 192 ? 4 : 0; }
 
-// The packets of a file, one after the other; where one does not begin as it must, the next that does is looked for.
+// The packets of a file in sequence; after a bad start byte, it searches for the next packet.
 class Packets {
  public:
   Packets(const Source &file, int32_t packet_size, int64_t place)
@@ -74,7 +74,7 @@ class Transport : public Chunks {
         if (head < 0) continue;
         left_ = head;
       }
-      const int64_t n = std::min(left_, c->bytes.size);  // of the PES packet's head
+      const int64_t n = std::min(left_, c->bytes.size);  // of the PES packet's header
       left_ -= n, c->bytes = {c->bytes.data + n, c->bytes.size - n};
       return true;
     }
@@ -87,10 +87,10 @@ class Transport : public Chunks {
   int64_t left_ = 0;
 };
 
-// Tables that come in sections: the list of programs, and of each its streams.
+// Tables that come in sections: the list of programs, and the streams of each.
 class Tables {
  public:
-  // Says which stream is video, once that is known: -1 until then.
+  // Returns the number of the video stream; -1 while it is unknown.
   int32_t add(const Packets::One &p, const char **codec) {
     if (p.stream != kPrograms && !programs_.count(p.stream)) return -1;
     std::vector<uint8_t> &section = sections_[p.stream];
@@ -144,7 +144,7 @@ int32_t find_transport_packets(const Source &file, int64_t *begin) {
     for (int64_t first = prefix_of(size); first < size + prefix_of(size); first++) {
       int n = 0;
       while (first + n * size < (int64_t)head.size() && head[(size_t)(first + n * size)] == kSync) n++;
-      // All packets that are there, of a short file.
+      // A short file may have fewer packets.
       if (n >= kProbed || (n >= 2 && first == prefix_of(size) && first + n * size >= file.size))
         return *begin = first - prefix_of(size), size;
     }

@@ -12,9 +12,9 @@ constexpr uint32_t kSync8 = 0x9d012a, kSync9 = 0x498342, kRgb = 7;
 }  // namespace
 
 StreamFormat read_vp8_format(Bytes b) {
-  constexpr int64_t kHead = 10;  // the frame's tag, the sync code, and sizes
+  constexpr int64_t kHead = 10;  // the frame's tag, sync code and sizes
   if (b.u8(0) & 1 || (b.be16(3) << 8 | b.u8(5)) != kSync8) fail("no key frame");
-  // Two flags of an arithmetic decoder, each 0 or 1 as likely: the kind of colours, and whether values need no limits.
+  // Two flags of an arithmetic decoder with equal probabilities: the colour space, and whether clamping is unnecessary.
   const uint32_t value = b.u8(kHead);
   if (value >= 128) fail("colours that are not known");
   StreamFormat f;

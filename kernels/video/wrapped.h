@@ -3,6 +3,6 @@
 #pragma once
 #include "video/index.h"
 
-// The bytes of packet i, put together from the part of the file where they lie: `span`, from Packet::offset on.
-// Fewer, if they are not there. `to` holds them.
+// Reassembles packet i from `span`, its part of the file from Packet::offset on, into `to`. Returns fewer bytes if some
+// are missing.
 Bytes unwrap(Bytes span, const VideoIndex &index, int32_t i, std::vector<uint8_t> &to);
