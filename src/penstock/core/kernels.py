@@ -229,9 +229,7 @@ class Outcome:
     def __init__(self, status: np.ndarray, n_rows: int, n_steps: int):
         self.status = status  # (n_samples,) int32; samples with a status other than 0 are skipped
         self.failed = 0
-        self.errors: ctypes.Array | None = (
-            None  # ERROR_SIZE bytes per sample, valid if its status says that it failed
-        )
+        self.errors: ctypes.Array | None = None  # ERROR_SIZE bytes per sample, valid if its status says that it failed
         self._shape = n_rows, n_steps
         # One block is cheaper to allocate: sums, spans, threads.
         self._block, self.address = allocate(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, _INT64)

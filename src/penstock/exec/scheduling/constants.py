@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers by which batches are scheduled."""
+"""Constants of batch scheduling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class SchedulingConstants:
-    """Times are in ns where the name says so, else in seconds. No batch depends on them, only when it is made."""
+    """Times are in ns if the name says so, otherwise in seconds. They affect only when a batch is made, not its
+    content."""
 
     in_flight: int = 2
     """While one batch keeps the native threads busy the next is planned, so they never wait for Python."""
