@@ -9,7 +9,7 @@ from typing import NamedTuple
 PERIOD_SECONDS = 2.0  # between two decisions
 _WAITS = 0.05  # waiting share above which workers are added,
 _IS_BUSY = 0.7  # if the workers are busy for more than this share
-_IDLE = 0.6  # busy share, of one worker less, below which a worker is surplus
+_IDLE = 0.6  # busy share of n - 1 workers below which one worker is not needed
 _LOOKS_IDLE = 5  # consecutive idle decisions before one is removed, as starting one takes longer than keeping it
 _GROWS_BY = 4  # growth per decision: 1 / this
 

@@ -41,7 +41,7 @@ def _rows(arrays: Sequence[Any], first: np.ndarray) -> tuple[np.ndarray, int, np
 
 @cache
 def _can_be_read() -> bool:
-    """Whether this interpreter's arrays are laid out as NumPy's binary interface says."""
+    """Whether this interpreter's arrays have the layout of NumPy's ABI."""
     if sys.implementation.name != "cpython":
         return False
     a, b = np.zeros((3, 1, 5), "f4"), np.zeros((2, 7, 4), "f4")

@@ -208,7 +208,7 @@ class Batch:
         return self.spec.n
 
     def guards_intact(self) -> bool:
-        """Whether nothing wrote behind a sample; for batches allocated while `guard_bytes` was set."""
+        """Whether nothing wrote beyond the end of a sample; for batches allocated while `guard_bytes` was set."""
         ends = self.rows["data"] + (self.spec.volumes() * self.spec.dtype.itemsize).astype("u8")
         guards = [view(e, (self.guard_bytes,), np.dtype("u1"), self) for e in ends]
         return all((g == self._GUARD).all() for g in guards)
@@ -245,7 +245,7 @@ class Batch:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the samples have one shape and lie one behind the other."""
+        """Whether the samples have one shape and are contiguous."""
         if self._array is not None:
             return True
         if self._packed is None:
@@ -337,7 +337,7 @@ class Batch:
 
     @property
     def changes(self) -> bool:
-        """Whether the memory belongs to someone who may still write to it."""
+        """Whether the memory belongs to an owner that may still write to it."""
         return any(isinstance(owner, Borrowed) and not isinstance(owner, Kept) for owner in self.owners)
 
     def packed_copy(self, pool: kernels.Pool | None = None, memory: Any = Buffer) -> Batch:

@@ -44,7 +44,7 @@ class ArgumentOverflow(ArgumentValueError, OverflowError):
 class UnexpectedArgument(ArgumentTypeError, KeyError):
     """An argument that does not exist; also a KeyError, as in DALI."""
 
-    __str__ = Exception.__str__  # that of KeyError quotes the text
+    __str__ = Exception.__str__  # KeyError's own quotes the text
 
 
 class AxisError(ValueError, IndexError):

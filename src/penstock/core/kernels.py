@@ -280,7 +280,7 @@ class Program:
 
     def bind(self, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> int:
         """The address of a `struct Chain` that runs all steps. `sample_of` (n_rows,) int32 is the sample of each row,
-        `chunk` the number of rows per thread and turn (0: automatic, several if they are small)."""
+        `chunk` the rows that a thread takes at a time (0: automatic, several if they are small)."""
         c = self._chain
         if len(self._errors) < ERROR_SIZE * len(outcome.status):
             self._errors = ctypes.create_string_buffer(ERROR_SIZE * len(outcome.status))

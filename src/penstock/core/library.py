@@ -27,7 +27,7 @@ _TYPES: dict[str, Any] = {
 
 class Library:
     """The functions of a native library are its attributes. They get their signatures at first use: from the line
-    EXPORT_SHORT or EXPORT_LONG behind their definitions, which also says whether a call keeps the GIL or drops it.
+    EXPORT_SHORT or EXPORT_LONG after their definitions, which also says whether a call keeps or releases the GIL.
     Raises OSError if there is no such library."""
 
     def __init__(self, path: str):

@@ -17,7 +17,7 @@ from .store_errors import RequestFailed
 
 _AT_ONCE = 32  # folders listed concurrently
 _PER_PAGE = 1000
-# A folder is listed recursively, page by page, unless its subfolders have many more objects than it has itself.
+# A folder is listed recursively, page by page, until its subfolders have more objects than this and than itself.
 _MOST_DEEPER = 10_000
 
 

@@ -168,7 +168,7 @@ class Arguments:
     n: int
     random: rng.Random
     batches: list[Batch | None]
-    sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
+    sample_of: np.ndarray | None = None  # if rows are frames: the sample of each row
     row_lengths: Mapping[str, np.ndarray] = {}  # (n,) vector lengths of arguments whose length differs between rows
     native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels
@@ -304,7 +304,7 @@ class Operator:
         that define the window. Without these, the operator gives the same result on the cut input. Otherwise None."""
         return None
 
-    # What an operator defines ------------------------------------------------------------------------------------
+    # Methods that operators override -----------------------------------------------------------------------------
 
     def setup(self) -> None:
         """Checks the fixed arguments (self.values) beyond their types, when the pipeline is built."""
@@ -333,7 +333,7 @@ class Operator:
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns the window of input 0 that is needed for the window `out.origin`, `out.stored` of output 0: its
-        origin and size, each (n, ndim), inside the input. None: all of it. To be overridden only by operators whose
+        origin and size, each (n, ndim), inside the input. None: all of it. Override it only in operators whose
         kernels use `x.origin`."""
         return None
 

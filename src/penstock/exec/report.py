@@ -148,7 +148,7 @@ def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
 
 
 class Table:
-    """Where the time went; `str()` of it is a table, `as_dict()` the figures."""
+    """Time statistics; `str()` formats a table, `as_dict()` returns the figures."""
 
     def __init__(self, data: dict[str, Any]):
         self._data = data

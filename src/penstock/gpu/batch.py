@@ -44,7 +44,7 @@ class DeviceBatch(Batch):
     def on(
         cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: Sequence[str] | None = None
     ) -> DeviceBatch:
-        """Allocates all samples for use on `stream`. Requires `with device:`."""
+        """Allocates all samples for use on `stream`. Call inside `with device:`."""
         device = stream.device
         batch = cls.allocate(spec, sources, lambda nbytes: pool(device).take(nbytes, stream, budget))
         batch.device, batch.stream, batch.ready = device, stream, None
@@ -138,7 +138,7 @@ class DeviceBatch(Batch):
 
 
 def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> DeviceBatch:
-    """Copies the samples to the GPU on `stream`. Requires `with device:`.
+    """Copies the samples to the GPU on `stream`. Call inside `with device:`.
 
     Samples in pinned memory are copied asynchronously; others are first copied to a pinned block."""
     if batch._array is not None:

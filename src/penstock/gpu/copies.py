@@ -46,7 +46,7 @@ def copy_samples(source: Batch, target: Batch, copy: Callable[[int, int, int], N
 
 
 def copy_on_device(pieces: np.ndarray, stream: Stream) -> None:
-    """Copies pieces on the GPU, on `stream`. Requires `with device:`."""
+    """Copies pieces on the GPU, on `stream`. Call inside `with device:`."""
     longest = int(pieces["n"].max(initial=0))
     if len(pieces) <= _FEW or longest >= 1 << 31 or not (function := _function(stream)):
         for to, begin, nbytes in pieces.tolist():

@@ -40,7 +40,7 @@ class Launch:
     """One launch of a function compiled from `source`, whose only argument is struct Launch of kernels/core/gpu.h.
 
     Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never materialised); its
-    args[i] are argument rows of `calls`. Launches are to be made in order, on one stream.
+    args[i] are argument rows of `calls`. Launches must be made in order, on one stream.
     """
 
     source: str

@@ -176,7 +176,7 @@ class Pool:
         self.held = 0  # bytes taken from the driver
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
-        """Returns a block for use on `stream`. Requires `with device:`."""
+        """Returns a block for use on `stream`. Call inside `with device:`."""
         size = self._class(nbytes)
         if self._released.value:
             dlpack_export.collect()
@@ -332,7 +332,7 @@ class Pool:
             self.held -= size
 
     def trim(self) -> None:
-        """Returns unused memory to the driver. Requires `with device:`."""
+        """Returns unused memory to the driver. Call inside `with device:`."""
         with self._lock:
             self._collect()
             free, self._free = self._free, {}

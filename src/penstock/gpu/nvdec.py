@@ -132,7 +132,7 @@ class VideoEngines:
         return counts[0], counts[1]
 
     def close(self) -> None:
-        """Closes threads and decoders. Requires that the GPU is done."""
+        """Closes threads and decoders. Call when the GPU is done."""
         self._end()
 
 

@@ -135,7 +135,7 @@ class HardwareDecoder:
             )
 
     def close(self) -> None:
-        """Frees nvJPEG's resources. Requires `with device:`, and that the GPU is done."""
+        """Frees nvJPEG's resources. Call inside `with device:`, when the GPU is done."""
         if self._handle:
             library().nvjpegJpegStateDestroy(self._state)
             library().nvjpegDestroy(self._handle)

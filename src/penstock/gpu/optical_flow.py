@@ -27,7 +27,7 @@ _EXECUTION = np.dtype(
     + [("padding2", "u4"), ("n_regions", "u4"), ("regions", "u8")]
 )
 _FLOW, _SURFACE_IN_MEMORY = 1, 2
-_INPUT, _OUTPUT, _HINT = 1, 2, 3  # what a surface is for
+_INPUT, _OUTPUT, _HINT = 1, 2, 3  # usages of surfaces
 _GRAY, _RGBA, _PAIRS = 1, 3, 5  # formats of surfaces
 _GRIDS, _HINT_GRIDS, _LEAST, _MOST = 0, 1, (5, 4), (7, 6)  # capability numbers; sizes are height, width
 _P, _I = ctypes.c_void_p, ctypes.c_int
@@ -156,7 +156,7 @@ class Engine:
         stream.asked()
 
     def close(self) -> None:
-        """Frees the surfaces and the engine. Requires that the GPU is done."""
+        """Frees the surfaces and the engine. Call when the GPU is done."""
         for surface in self._surfaces:
             self._call["destroy_surface"](surface)
         self._surfaces.clear()

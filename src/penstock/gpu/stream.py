@@ -93,12 +93,12 @@ def give_handle(device: Device, handle: int) -> None:
 
 
 class Stream:
-    """Work of the GPU in order. Made inside `with device:`, of the lowest priority: kernels of a training whose stream
-    has a higher one go first.
+    """A CUDA stream. Created inside `with device:`, with the lowest priority, so that kernels of a training on a stream
+    with a higher priority run first.
 
-    `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many;
-    `through` how much of it is known to be done. `work` goes up when the driver has been asked: an event that another
-    thread records meanwhile may be behind more than it is taken for, never less."""
+    `work` counts submitted operations, so that dependencies are numbers and can share events; `through` is the
+    number of them known to be done. `work` is incremented after the driver call: an event that another thread
+    records in between may be after more operations than counted, never fewer."""
 
     __slots__ = ("__weakref__", "_behind", "_lock", "_marks", "closed", "device", "handle", "number", "through", "work")
 

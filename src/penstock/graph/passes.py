@@ -67,11 +67,11 @@ def kind_of(node: Node) -> str:
 def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
     """Groups the nodes into stages, in order. The outputs of nodes in `given` are already available.
 
-    Batch-wise operators run as early as they can, copies to the GPU as many at once as there are then, and chains that
-    arguments depend on before others, so that the arguments are there before a chain begins; a chain then takes in
-    every native operator that depends on nothing but itself and what has run; on the GPU also those that read the same.
-    Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a chain, as do operators of
-    which a kernel says how much it has made: shapes of a whole chain are inferred before its pixels are touched.
+    Batch-wise operators run as early as possible, all copies to the GPU that are ready at once, and chains that
+    arguments depend on before others, so that arguments are available before a chain starts. A chain then takes in
+    every native operator that depends only on the chain and earlier stages; on the GPU also those with the same inputs.
+    A chain ends before operators whose arguments are data of the chain, or whose shapes depend on its data (such as
+    encoded images), and after operators with `shortens`: shapes of a whole chain are inferred before it runs.
     """
     left = list(nodes)
     arguments = _for_arguments(nodes)

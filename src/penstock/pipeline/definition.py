@@ -125,8 +125,7 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
 
 
 class _Conversion:
-    """A function converted for `enable_conditionals`, at first use. Picklable if the function is, as clusters pickle
-    what programs define."""
+    """A function converted for `enable_conditionals`, at first use. Picklable if the function is, as clusters need."""
 
     def __init__(self, fn: Callable[..., Any], where: str):
         self._given = fn, where

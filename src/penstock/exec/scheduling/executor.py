@@ -46,7 +46,7 @@ class Executor:
         # Whether batches are read before they are due. Workers make all batches that are requested.
         self._reads_ahead = plan.batches_read_ahead > 0 and not producer.is_away
         self.merging = Merging(plan, producer.is_away)
-        self._ahead = 0  # number of tickets requested ahead, which nobody needs yet; guarded by `_sharing`
+        self._ahead = 0  # number of tickets requested ahead and not needed yet; guarded by `_sharing`
         self._to_merge: list[Ticket] = []  # requested, but too few yet to be merged
         self._seen: State | None = None  # after the last batch returned; None if nothing is in flight
         self.rows: np.ndarray | None = None  # which samples of its iteration are in the last batch
@@ -55,8 +55,8 @@ class Executor:
         self._sharing = threading.Lock()
         self._sources = [plan.source_op(n) for n in plan.sources]
         self._called = CalledSources(plan, statistics)
-        # Feeds that must repeat their data so that requested iterations can be withdrawn; empty if withdrawing has side
-        # effects.
+        # Feeds that can't go back, so iterations are requested ahead only while they repeat data; empty if withdrawing
+        # an iteration would have side effects.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
         if plan.iteration_order is not None or policy.on_error != "raise" or None in self._repeating:
             self._repeating = []
