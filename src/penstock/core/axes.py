@@ -26,7 +26,7 @@ def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
 
 
 def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:
-    """`axes` (n, k) with negative ones counted from the last."""
+    """Returns `axes` (n, k) with negative values counted from the last axis."""
     n = x.ndim
     axes = axes.astype("i8")
     SampleErrors.where(

@@ -47,7 +47,7 @@ def _extents(x: Any) -> Any:
 
 @lru_cache(64)
 def _extent(n: int, value: int) -> np.ndarray:
-    """The same extent for n samples."""
+    """An extent column (n,) with equal values."""
     column = np.full(n, value, _INT64)
     column.setflags(write=False)
     return column
@@ -56,8 +56,8 @@ def _extent(n: int, value: int) -> np.ndarray:
 class Spec:
     """Shapes (n, ndim), element type and layout of the n samples of a batch.
 
-    A batch may hold only a window of each sample, because nothing else is needed of it: then `origin` (n, ndim) says
-    where the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
+    A batch may hold only a window of each sample if nothing else is needed: then `origin` (n, ndim) is
+    its start and `stored` (n, ndim) its size; otherwise `origin` is zero and `stored` is `shape`.
     """
 
     __slots__ = ("_dense", "_origin", "dtype", "layout", "shape", "stored")
@@ -130,7 +130,7 @@ class Spec:
         return self.stored.prod(axis=1)
 
     def packed(self) -> np.ndarray:
-        """Rows for the native side, without data addresses."""
+        """Rows for native code, without data addresses."""
         return TensorRows(self.n).describe(self.stored, self.dtype).array
 
     def __repr__(self) -> str:
@@ -290,7 +290,7 @@ class Batch:
         self._packed = None
 
     def relabel(self, spec: Spec) -> Self:
-        """The same memory seen with another shape or layout."""
+        """The same memory with another shape or layout."""
         rows = spec.packed()
         rows["data"] = self.rows["data"]
         return self.with_rows(spec, rows, self.owners, self.sources)
@@ -315,7 +315,7 @@ class Batch:
 
     @property
     def is_borrowed(self) -> bool:
-        for owner in self.owners:  # quicker than any()
+        for owner in self.owners:  # faster than any()
             if isinstance(owner, Borrowed):
                 return True
         return False

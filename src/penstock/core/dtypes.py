@@ -67,7 +67,7 @@ class DALIInterpType(_Enum):
 
 _NUMPY = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")
 _TO_NUMPY = {DALIDataType(i): np.dtype(name) for i, name in enumerate(_NUMPY)}
-# Enumerations travel through a graph as 32-bit integers.
+# Enumerations are passed through a graph as 32-bit integers.
 for _t in (DALIDataType.DATA_TYPE, DALIDataType.IMAGE_TYPE, DALIDataType.INTERP_TYPE):
     _TO_NUMPY[_t] = np.dtype("i4")
 _FROM_NUMPY = {np.dtype(name): DALIDataType(i) for i, name in enumerate(_NUMPY)}

@@ -23,7 +23,7 @@ _MOST_DEEPER = 10_000
 
 @dataclass(frozen=True)
 class Listing:
-    """Objects directly in a folder, in the order of the bytes of their names."""
+    """Objects directly in a folder, in the byte order of their names."""
 
     names: np.ndarray  # uint8, each name terminated by a zero
     sizes: np.ndarray  # (n,) int64
@@ -93,7 +93,7 @@ def objects_in(url: str) -> Listing:
 
 
 def folders_in(url: str) -> list[str]:
-    """Names of the folders directly in a folder, in the order of their bytes. Raises OSError."""
+    """Names of the folders directly in a folder, in byte order. Raises OSError."""
     active = storage.current()
     name = active.listing_file(url, "folders")
     found = _kept(name, active.connection.limits.listing_s)
@@ -107,7 +107,7 @@ def folders_in(url: str) -> list[str]:
 
 def objects_in_each(urls: Sequence[str]) -> Iterator[Listing]:
     """Listings of several folders, which are listed concurrently."""
-    from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
+    from concurrent.futures import ThreadPoolExecutor  # imported here to keep `import penstock` fast
 
     with ThreadPoolExecutor(_AT_ONCE, "penstock listing") as pool:
         futures = [pool.submit(contextvars.copy_context().run, objects_in, url) for url in urls]

@@ -170,7 +170,7 @@ def _type(dtype: np.dtype) -> str:
 
 
 def layout_of(out: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """struct Layout of kernels/core/columns.cpp: how to go over an output and its inputs, which are repeated to its
+    """struct Layout of kernels/core/columns.cpp: how to iterate over an output and its inputs, broadcast to its
     shape."""
     shape = out.shape or (1,)
     # The choice of the innermost axis affects only speed.

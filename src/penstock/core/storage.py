@@ -325,7 +325,7 @@ def size(path: str) -> int:
 
 
 def version(path: str) -> Version:
-    """Raises OSError."""
+    """The current version. Raises OSError."""
     if not is_url(path):
         info = os.stat(path)
         return Version(info.st_size, str(info.st_mtime_ns))

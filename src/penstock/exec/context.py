@@ -44,7 +44,7 @@ class Timing:
     def __init__(
         self, kind: str, numbers: list[int], begin: int, end: int, native: int = 0, outcome: Outcome | None = None
     ):
-        self.kind, self.numbers, self.begin, self.end = kind, numbers, begin, end  # kind: "load", "batch" or "chain"
+        self.kind, self.numbers, self.begin, self.end = kind, numbers, begin, end  # "load", "batch", "chain" or "gpu"
         self.native, self.outcome = native or end, outcome
 
 

@@ -38,7 +38,7 @@ _ANY_TIME = nullcontext()
 
 
 class Plan:
-    """Made once from the traced graph. Holds no state of a batch, so several batches may run at once."""
+    """Created once from the traced graph. Has no state of a batch, so several batches may run at once."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Plan:
         return node.op
 
     def uploaded(self, source: Node) -> set[int]:
-        """The outputs of a source that are used on the GPU only."""
+        """The outputs of a source that are used only on the GPU."""
         return uploaded(self.nodes, source) - {index for number, index in self.outputs if number == source.number}
 
     def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:

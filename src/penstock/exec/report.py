@@ -240,7 +240,7 @@ def table(plan: Plan, s: Statistics, threads: Threads) -> Table:
 
 
 def _own_title(op: Operator) -> str:
-    from ..gpu.stage import stage_of  # only pipelines with a GPU pay for its modules
+    from ..gpu.stage import stage_of  # imported only by pipelines with a GPU
 
     return stage_of(op).title(op)
 

@@ -289,7 +289,7 @@ def _own(array: np.ndarray) -> Batch:
 
 
 def is_sole(samples: list[Any], i: int) -> bool:
-    """Whether the list holds the only reference to a contiguous array and its memory."""
+    """Whether the list has the only reference to a contiguous array and its memory."""
     array = samples[i]
     if type(array) is not np.ndarray or not array.flags.c_contiguous or sys.getrefcount(array) > _ONE:
         return False

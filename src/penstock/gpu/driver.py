@@ -234,7 +234,7 @@ class Device:
     def __repr__(self) -> str:
         return f"<GPU {self.id}: {self.name}, {self.architecture}, {self.total_memory >> 20} MiB>"
 
-    # Call the following methods inside `with device:`. -------------------------------------------------------------------
+    # Call the following methods inside `with device:` ------------------------------------------------------------
 
     def allocate(self, nbytes: int) -> int:
         address = _P()

@@ -91,7 +91,7 @@ def convert(function: types.FunctionType) -> types.FunctionType:
     if code not in _CODES:
         _CODES[code] = _converted_code(function)
     new_code = _CODES[code]
-    if new_code is None:  # nothing in it to convert
+    if new_code is None:  # it has nothing to convert
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[NAME] = types.CellType(_Runtime)

@@ -35,7 +35,7 @@ class Checkpoints:
             _check_sources(plan)
             executor.keep_state()
             if not any(n.op.values.get("lazy_init") for n in plan.sources):
-                checkpoints.describe(plan)  # now, so that saving takes no time
+                checkpoints.describe(plan)  # computed now, so that saving is fast
         if self.restored is not None:
             executor.restore(self.restored.restore(plan))
 

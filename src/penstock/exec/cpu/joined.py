@@ -72,7 +72,7 @@ class Joined:
                 continue
             try:
                 sub.values = part.values(ctx, sub.within)
-                if part.chain.rows(sub) is not sub:  # sequences
+                if part.chain.rows(sub) is not sub:  # sequences are run stage by stage
                     return None
                 plan = part.chain.plan(sub)
             except Exception:  # raised again, with an explanation, when the stages run one by one

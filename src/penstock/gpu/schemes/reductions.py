@@ -13,7 +13,7 @@ _LONG = 512  # bytes of contiguous elements that justify a thread block
 _MOST_PERIOD = 4  # interleaved parameters that a thread can accumulate
 _SIDE_BY_SIDE = 32  # neighbouring parameters that are read coalesced
 _MANY = 8192  # total parameters that justify one thread each
-_THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # of kernels/reductions/gpu_reduce.h
+_THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # as in kernels/reductions/gpu_reduce.h
 _SPLIT = 2 * 2 * 8 * _THREADS  # units of work above which a sample is reduced in parts
 
 

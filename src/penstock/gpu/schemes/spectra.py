@@ -74,7 +74,7 @@ def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) 
 
 def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths: bool, more: str = "") -> list[Phase]:
     """One launch of `function`<Fft, is shared, power, more>(l, room) for `signals` (n,) real signals per sample, of
-    lengths args["nfft"] (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
+    lengths args["nfft"] (n,). `few_lengths`: few different lengths occur, so their radices are compiled in."""
     nfft, power = args["nfft"], int(args["power"][0])
     n, length, most = len(nfft), int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
     if (few_lengths or length & (length - 1) == 0) and (launch := fixed(nfft, signals)):
