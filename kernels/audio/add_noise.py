@@ -1,4 +1,4 @@
-# SPDX - License - Identifier : Apache - 2.0
+# SPDX-License-Identifier: Apache-2.0
 """Adds noise to signals: a block of threads per signal first computes its gain."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches made by other processes: `Pipeline(workers=...)`.
+"""Batches made by worker processes: `Pipeline(workers=...)`.
 
-The pipeline picks samples in order, which takes microseconds; a worker makes a batch of the picks. So a batch is a
-function of what travels to a worker, any worker can make any of them, and nothing that a checkpoint holds is there.
+The pipeline picks samples in order, which takes microseconds; a worker makes the batch of these picks. A batch depends
+only on the data sent to the worker, so any worker can make any batch, and workers have no state to checkpoint.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a worker makes the batches that it is asked for."""
+"""Makes the batches in a worker."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .packing import Memory, Names, pack
 
 
 class _Reported(Exception):
-    """A bad sample that is to be raised: by the trainer, which knows the user's line."""
+    """A bad sample must be raised by the trainer, which knows the user's code line."""
 
 
 class _Notes(threading.local):
-    """Of the batch that a thread is making."""
+    """Bad samples and timings of the batch that a thread is making."""
 
     def __init__(self) -> None:
         self.bad: list[Any] = []
@@ -30,7 +30,7 @@ class _Notes(threading.local):
 
 
 class _Reporting(Policy):
-    """Notes the bad samples; the trainer's policy lists and counts them."""
+    """Collects bad samples; the trainer's policy lists and counts them."""
 
     def __init__(self, on_error: str, notes: _Notes):
         super().__init__(on_error)
@@ -44,7 +44,7 @@ class _Reporting(Policy):
 
 
 class Begun:
-    """An order whose samples are being read."""
+    """An order whose samples are being loaded."""
 
     __slots__ = ("context", "error", "order")
 
@@ -55,7 +55,7 @@ class Begun:
 
 
 class BatchMaker:
-    """Makes batches of picks, by a plan whose sources are open. `finish` may be called by several threads."""
+    """Makes batches of picks with a plan whose sources are open. `finish` may be called by several threads."""
 
     def __init__(self, plan: Plan, on_error: str, num_threads: int, first_thread: int):
         self.plan = plan
@@ -67,11 +67,11 @@ class BatchMaker:
         self._readers = {op.source_name: number for number, op in ops.items() if hasattr(op, "source_name")}
 
     def described(self) -> dict[str, Any]:
-        """What has to be the same at the trainer, so that the picks mean the same samples and random numbers."""
+        """What must be equal at the trainer, so that the picks give the same samples and random numbers."""
         return described(self.plan)
 
     def begin(self, order: Order) -> Begun:
-        """Begins to read, and does not wait."""
+        """Starts reading, without waiting."""
         begun = Begun(order)
         try:
             self._producer.begin(begun.context, order.picks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer's end of a connection to a worker: orders out, answers in, and where the bytes of batches are."""
+"""The trainer's end of a connection to a worker: sends orders, receives answers, and manages the memory of batches."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
 
 
 class Incoming(Protocol):
-    """How the bytes of batches come."""
+    """How the data of batches is received."""
 
     def place(self, number: int) -> Any:
-        """What a worker has to know of it, with the order of that number."""
+        """The destination to send to the worker with the order `number`."""
 
     def receive(self, sock: socket.socket, answer: Answer) -> list[Batch] | None:
-        """The batches of an answer, if it has any."""
+        """The batches of an answer; None if it has none."""
 
     def close(self) -> None: ...
 
 
 class Shared:
-    """In memory that the worker maps, too: nothing copies them. `fd` is the memory's descriptor."""
+    """In memory shared with the worker, without copies. `fd` is the memory's descriptor."""
 
     def __init__(self) -> None:
         self.fd = arena.create(1)
         self._regions = arena.Regions(self.fd)
         self._lock = threading.Lock()
         self._leases: dict[int, arena.Lease] = {}
-        self._nbytes = 0  # of the largest batch so far
+        self._nbytes = 0  # size of the largest batch so far
 
     def place(self, number: int) -> tuple[int, int]:
         with self._lock:
@@ -49,7 +49,7 @@ class Shared:
                 raise OSError("the connection is closed")
             try:
                 lease = self._leases[number] = self._regions.take(self._nbytes)
-            except OSError as e:  # this end's fault, not the worker's
+            except OSError as e:  # an error of this end, not of the worker
                 raise MemoryError(f"no shared memory for {self._nbytes} bytes of samples: {e.strerror}") from None
         return lease.region.offset, lease.region.capacity
 
@@ -73,7 +73,7 @@ class Shared:
 
 
 class Streamed:
-    """Behind the answer, on the connection."""
+    """On the connection, after the answer."""
 
     def place(self, number: int) -> None:
         return None
@@ -104,7 +104,7 @@ class Connection:
         return answer, self._incoming.receive(self._sock, answer)
 
     def shutdown(self) -> None:
-        """Makes the other methods raise, in other threads, too."""
+        """Makes the other methods raise, also in other threads."""
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:

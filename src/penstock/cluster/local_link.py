@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that are processes of this machine. Batches come through memory that both map (external/arena.py)."""
+"""Workers that are processes of this machine. Batches are in shared memory (external/arena.py)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .messages import Answer, Order
 from .worker_link import WorkerLost, WorkerRefused
 
 _EXIT_SECONDS = 1.0
-# Nothing of the user's program runs in the worker but what the pipeline names, so the program needs no
-# `if __name__ == "__main__":`.
+# The worker runs only the functions that the pipeline names, not the user's program, so the program needs no `if
+# __name__ == "__main__":`.
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from penstock.cluster.worker import main; "
     "main(*map(int, sys.argv[2:]))"
@@ -27,7 +27,7 @@ _START = (
 
 
 class LocalLink:
-    """A worker process, the socket to it, and the memory that its batches come in."""
+    """A worker process, its socket, and the memory for its batches."""
 
     def __init__(self, index: int, payload: bytes, expected: dict[str, Any], version: str):
         self.index, self._payload, self._expected, self._version = index, payload, expected, version
@@ -52,7 +52,7 @@ class LocalLink:
                     [sys.executable, "-c", _START, path, *map(str, numbers)],
                     stdin=subprocess.DEVNULL,
                     pass_fds=numbers[:2],
-                    start_new_session=True,  # Ctrl-C is the trainer's to handle
+                    start_new_session=True,  # Ctrl-C is handled by the trainer
                 )
         self.name = f"worker {self.index} (pid {self._process.pid})"
         try:
@@ -98,7 +98,7 @@ class LocalLink:
                 self._connection.close()
 
     def _how_it_ended(self) -> str:
-        """After the connection broke."""
+        """How the process ended; call after the connection broke."""
         code = None
         if self._process is not None and not self._hung_up:
             try:
@@ -109,7 +109,7 @@ class LocalLink:
 
 
 def check_described(worker: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Raises WorkerRefused for a worker to which the picks would mean other samples."""
+    """Raises WorkerRefused if the picks would give other samples in the worker."""
     if ours == theirs:
         return
     differs = [k for k in ours if ours[k] != theirs.get(k)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What travels between trainer and workers, but for how."""
+"""Messages between trainer and workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .packing import Names, Packed
 
 
 class Order(NamedTuple):
-    """A batch to be made: everything that it depends on besides the pipeline."""
+    """A batch to make: everything that it depends on besides the pipeline."""
 
     number: int
     n: int
@@ -28,9 +28,9 @@ class Order(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of an order. `bad`: samples that can't be processed, as {row: (node, reason, source)} with the
-    iteration, in the order in which they were found. `timings`: of each pass, the iteration, samples and timings.
-    Without `outputs` there is an `error`, unless it is for the trainer's policy to raise one."""
+    """The result of an order. `bad`: samples that can't be processed, {row: (node, reason, source)} with the iteration,
+    in the order found. `timings`: iteration, number of samples and timings of each pass. Without `outputs`, `error` is
+    set, unless the trainer's policy must raise an error for `bad`."""
 
     number: int
     outputs: list[Packed] | None
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class Ran:
-    """What `Outcome` tells of a chain, once it is through."""
+    """The data of an `Outcome` after the chain has run; picklable."""
 
     def __init__(self, outcome: Outcome, first_thread: int):
         self.step_ns, self.spans = outcome.step_ns.copy(), outcome.spans.copy()
@@ -59,7 +59,7 @@ def portable(timings: list[Timing], first_thread: int) -> list[Timing]:
 
 
 def told(error: BaseException) -> tuple[bytes | None, str, str]:
-    """An exception for the trainer: pickled if that works, its text, and its traceback if it does not explain
+    """Serializes an exception for the trainer: pickled if possible, its text, and its traceback if it does not explain
     itself."""
     trace = "" if isinstance(error, PipelineError) else "".join(traceback.format_exception(error))
     try:
@@ -79,7 +79,7 @@ class InWorker(Exception):
 
 
 def raised(error: tuple[bytes | None, str, str], worker: str) -> BaseException:
-    """The exception that a worker told."""
+    """The exception that a worker sent."""
     pickled, text, trace = error
     found: BaseException = PipelineError(text) if pickled is None else pickle.loads(pickled)
     if trace:

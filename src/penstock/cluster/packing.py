@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outputs of a batch in memory that the trainer sees, too: written there at once where the plan allows it."""
+"""Puts the outputs of a batch into memory that the trainer can read; written there directly if the plan allows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.source_name import SourceNames
 
 
 class Block:
-    """Memory of a worker that the trainer sees, too: there it begins `at`."""
+    """Memory of a worker that the trainer can read; `at` is its offset for the trainer."""
 
     __slots__ = ("address", "at", "keeps", "nbytes")
 
@@ -24,13 +24,13 @@ class Block:
 
 
 class Memory(Protocol):
-    """Where the outputs of one batch go."""
+    """Allocates the outputs of one batch."""
 
     def take(self, nbytes: int) -> Block: ...
 
 
 class Packed(NamedTuple):
-    """One output: where each sample begins, as the trainer counts, and which of the lists of names is of it, or -1."""
+    """One output: `at` is each sample's offset for the trainer, `names` the index of its list of names, or -1."""
 
     shape: np.ndarray
     dtype: np.dtype
@@ -42,8 +42,7 @@ class Packed(NamedTuple):
 
 
 class OfReader(NamedTuple):
-    """In place of the names of samples: the node of the reader that they come from, and which of its samples they are.
-    The trainer has that reader, too."""
+    """Replaces the names of samples by the node of their reader, which the trainer has too, and their indices."""
 
     node: int
     indices: np.ndarray
@@ -55,8 +54,8 @@ Names = list[str] | OfReader
 def pack(
     batches: Sequence[Batch], memory: Memory, pool: Pool, readers: dict[Any, int]
 ) -> tuple[list[Packed], list[Names]]:
-    """The outputs, and where their samples come from. What lies elsewhere is copied. `readers`: by their methods
-    `source_name` the numbers of their nodes."""
+    """Packs outputs, and the origins of their samples. Outputs in other memory are copied. `readers`: node numbers by
+    the readers' method `source_name`."""
     packed: list[Packed] = []
     names: list[Names] = []
     known: dict[int, int] = {}
@@ -83,7 +82,7 @@ def _told(sources: Sequence[str], readers: dict[Any, int]) -> Names:
 
 
 def with_names(batches: Sequence[Batch], reader: Callable[[int], Any]) -> Sequence[Batch]:
-    """Batches that were unpacked, with the names of their samples. `reader` gives that of a node."""
+    """Sets the names of the samples of unpacked batches. `reader(node)` returns the reader."""
     for b in batches:
         if isinstance(b.sources, OfReader):
             b.sources = SourceNames(reader(b.sources.node).source_name, b.sources.indices)
@@ -93,8 +92,8 @@ def with_names(batches: Sequence[Batch], reader: Callable[[int], Any]) -> Sequen
 def unpack(
     packed: Sequence[Packed], names: Sequence[Any], parts: Sequence[tuple[int, int, int]], owners: tuple
 ) -> list[Batch]:
-    """The outputs at the trainer. `parts` are the memory that they lie in: where it begins for the worker, its
-    bytes, and its address here; `owners` keep it. What names there are is for `with_names` to say."""
+    """Unpacks outputs in the trainer. `parts` are the memory: offset as the worker counts, bytes, and address here;
+    `owners` keep it alive. Call `with_names` afterwards."""
     batches = []
     for p in packed:
         spec = Spec(p.shape, p.dtype, p.layout)

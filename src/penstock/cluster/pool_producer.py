@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainer's side of a batch: asks workers for what they make of it, does the rest, and makes the whole of it
-where nobody else does."""
+"""The trainer's part of a batch: requests the workers' outputs, computes the rest, and makes the whole batch if no
+worker does."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from .messages import raised
 from .packing import with_names
 from .worker_pool import PendingBatch, WorkerPool
 
-_AWAY = -1  # in the place of the number of a node
+_AWAY = -1  # used in place of a node number
 
 
 class _Away(Loading):
-    """A batch of `ctx` that a worker makes."""
+    """A batch that a worker makes."""
 
     def __init__(self, workers: WorkerPool, asked: PendingBatch, ctx: Context):
         self.asked, self._workers = asked, workers
         self._whole = ctx.n, ctx.epoch, ctx.position, ctx.iteration
 
     def anew(self) -> Context:
-        """For the batch to be made once more, from the beginning."""
+        """A new context, to make the batch again from the beginning."""
         return Context(*self._whole)
 
-    def __del__(self) -> None:  # of batches that are dropped, nobody takes what comes
+    def __del__(self) -> None:  # if the batch is dropped, its answer is not needed
         if self.asked.answer is None:
             self._workers.forget(self.asked)
 
 
 class PoolProducer(Producer):
-    """Has workers make the outputs `sent` of `away`, and what follows from them by `rest`. `plan` is the whole."""
+    """Workers make the outputs of the plan `away`; `rest` computes the others from them. `plan` is the whole plan."""
 
     is_away = True
 
@@ -69,7 +69,8 @@ class PoolProducer(Producer):
         ctx.loading[_AWAY] = _Away(self.workers, asked, ctx)
 
     def load(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> Loaded:
-        """Waits for what a worker makes: `ctx` then has it, and fewer samples where some were left out."""
+        """Waits for a worker's outputs and stores them in the context, which has fewer samples if some were left
+        out."""
         if _AWAY not in ctx.loading:
             self.begin(ctx, picks)
         away: Any = ctx.loading[_AWAY]
@@ -108,14 +109,14 @@ class PoolProducer(Producer):
             self._told(answer)
             raise raised(answer.error, away.asked.worker)
         outputs = self._finish(ctx, started)
-        if outputs is None:  # the rest finds bad samples: what stands in for them begins at the reader
+        if outputs is None:  # bad samples found here: their replacements must start at the reader
             return self._itself.produce(away.anew(), picks)
         self._told(answer)
         self.record_timings(ctx)
         return outputs, answer.rows
 
     def _finish(self, ctx: Context, started: Started | None) -> list[Batch] | None:
-        """The outputs; None if some samples are bad."""
+        """The outputs; None if there are bad samples."""
         if isinstance(started, dict):
             return None
         try:
@@ -125,7 +126,7 @@ class PoolProducer(Producer):
         return None if ctx.failed else outputs
 
     def _told(self, answer: Any) -> None:
-        """Lists the bad samples that a worker found, which may be raised, and adds its times."""
+        """Records the bad samples that a worker found, which may raise an error, and its timings."""
         for bad, iteration in answer.bad:
             named = {row: (self._nodes[number], reason, source) for row, (number, reason, source) in bad.items()}
             self.policy.record(named, iteration)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that are actors of Ray, which places them and tells when they are gone."""
+"""Workers that are Ray actors. Ray places them and reports when they are gone."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .ray_worker import Address, RayWorker
 from .worker_link import WorkerLost, WorkerRefused
 from .worker_pool import LEAST_DEPTH
 
-_PLACE_SECONDS = 60.0  # for Ray to find a place, and a machine for it where it can
+_PLACE_SECONDS = 60.0  # for Ray to find a place, or to add a machine
 _CONNECT_SECONDS = 5.0
-_PROOF_SECONDS = 30.0  # longer than the worker gives a stranger, who may have come first
-_TELLS_SECONDS = 5.0  # for Ray to see that a worker is gone which has hung up
+_PROOF_SECONDS = 30.0  # longer than the worker waits for an unauthorized client, which may have connected first
+_TELLS_SECONDS = 5.0  # for Ray to notice the end of a worker that has hung up
 _MAX_TEXT = 500
-_connected = ""  # where this module has connected the program to
+_connected = ""  # the address this module has connected to
 
 
 def _ray() -> Any:
-    """The package, which few have: it is imported where it is used."""
+    """The ray package, imported only when used, as few users have it."""
     return import_module("ray")
 
 
 def _cluster() -> Any:
-    """Ray, while the program is connected to a cluster: if it is not any more, many of Ray's functions would start one.
-    Raises WorkerLost then."""
+    """Ray, if the program is still connected to a cluster: otherwise many of Ray's functions would start one. Raises
+    WorkerLost if it is not."""
     ray = _ray()
     if not ray.is_initialized():
         raise WorkerLost("the program has left its cluster of Ray")
@@ -42,7 +42,7 @@ def _cluster() -> Any:
 
 
 def connect(workers: str) -> None:
-    """Connects the program to the cluster that `workers` names, if it is not. Raises ConnectionError."""
+    """Connects the program to the cluster `workers`, unless it is connected. Raises ConnectionError."""
     global _connected
     ray = _ray()
     if workers == "auto":
@@ -56,14 +56,13 @@ def connect(workers: str) -> None:
 
 
 def places(num_threads: int) -> int:
-    """How many workers the cluster has room for now, at least 1."""
+    """Number of workers that the cluster has room for, at least 1."""
     alive = [n for n in _cluster().nodes() if n["Alive"]]
     return max(sum(int(n["Resources"].get("CPU", 0) // num_threads) for n in alive), 1)
 
 
 class RayLink:
-    """An actor, and the connection to it. Where the two can't be connected, orders and batches go by Ray's calls and
-    objects."""
+    """An actor and the connection to it. If they can't be connected, orders and batches use Ray's calls and objects."""
 
     def __init__(
         self, index: int, payload: bytes, expected: dict[str, Any], version: str, num_threads: int, depth: int
@@ -75,7 +74,7 @@ class RayLink:
         self._hung_up = False
         self._lock = threading.Lock()
         self._connection: Connection | None = None
-        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures, or None when it was told to end
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures; None after `hang_up`
 
     def open(self) -> None:
         if self._hung_up:
@@ -103,7 +102,7 @@ class RayLink:
             ) from None
 
     def _connect(self) -> None:
-        """Connects to the worker, if that is possible."""
+        """Connects to the worker, if possible."""
         machine = _machine()
         if machine is None:
             return
@@ -125,7 +124,7 @@ class RayLink:
         served.future().add_done_callback(self._served)
 
     def _served(self, future: Any) -> None:
-        """The worker is through, or Ray has seen that it is gone."""
+        """Called when the worker has finished, or Ray has noticed its end."""
         self._done.put(future)
         with self._lock:
             if self._connection is not None:
@@ -151,7 +150,7 @@ class RayLink:
             try:
                 return self._connection.receive()
             except (OSError, EOFError):
-                self._result(self._done.get(timeout=_TELLS_SECONDS))  # why, as Ray sees it
+                self._result(self._done.get(timeout=_TELLS_SECONDS))  # raises Ray's reason
                 raise WorkerLost(f"({self.name}) hung up") from None
         except queue.Empty:
             raise WorkerLost(f"({self.name}) hung up, and Ray does not say why") from None
@@ -180,7 +179,7 @@ class RayLink:
             try:
                 _cluster().kill(self._actor)
             except Exception:
-                pass  # the cluster is gone, or the program has left it, and the actor with it
+                pass  # the cluster is gone, or the program has left it, and the actor has ended
             self._actor = None
 
     def _result(self, future: Any) -> Any:
@@ -189,7 +188,7 @@ class RayLink:
         return future.result()
 
     def _lost(self, e: Exception) -> Exception:
-        """Of a worker that did not answer: why it is gone, or that it can't work at all."""
+        """The exception for a worker that did not answer: it is lost, or can't work at all."""
         text = " ".join(str(e).split())
         if "ModuleNotFoundError" in text or "ImportError" in text:
             return WorkerRefused(
@@ -199,13 +198,14 @@ class RayLink:
 
 
 def _machine() -> str | None:
-    """Which of Ray's nodes this program runs on; None if on none of them, but connected to a cluster by a proxy."""
+    """The Ray node that this program runs on; None if it is not on a node but connected to a cluster through a
+    proxy."""
     ray = _cluster()
     return None if ray.util.client.ray.is_connected() else ray.get_runtime_context().get_node_id()
 
 
 def connected(address: Address, token: bytes) -> Connection | None:
-    """To the worker that listens there and has the token; None if it can't be reached."""
+    """Connects to the worker that listens there and has the token; None if it can't be reached."""
     sock = socket.socket(address[0], socket.SOCK_STREAM)
     sock.settimeout(_CONNECT_SECONDS)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in an actor of Ray."""
+"""The code that runs in a Ray actor."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from .worker import OverTheWire, OwnMemory, SharedMemory, opened, serve
 from .worker_pool import AT_ONCE
 
 Address = tuple[int, Any]  # family and address of a socket
-_ACCEPT_SECONDS = 60.0  # that the trainer may take until it has connected
+_ACCEPT_SECONDS = 60.0  # maximum time until the trainer connects
 _PROOF_SECONDS = 5.0
 
 
 class RayWorker:
-    """Makes the batches that it is asked for: by a connection to the trainer, or else by calls of Ray's, which calls
-    `make` in several threads: as many as there are batches on their way, so that all of them are being read, while few
-    are made."""
+    """Makes batches: requested over a connection to the trainer, or else by Ray calls of `make` in several threads: one
+    per batch in flight, so that all are being read while only few are computed."""
 
     def __init__(self) -> None:
         self._beginning, self._making = threading.Lock(), threading.Semaphore(AT_ONCE)
@@ -36,19 +35,19 @@ class RayWorker:
         self._server: socket.socket
 
     def open(self, version: str, payload: bytes) -> tuple[str, dict[str, Any], int]:
-        """What is wrong, what has to be the same at the trainer, and the pid."""
+        """Returns an error text, what must be equal at the trainer, and the pid."""
         error, described, maker = opened(version, payload)
         if maker is not None:
             self._maker = maker
         return error, described, os.getpid()
 
     def listen(self, machine: str) -> Address | None:
-        """Where a trainer on that machine, which is one of Ray's nodes, can connect to; None if nowhere. It is never an
-        address that can be reached from the internet."""
+        """Opens a server socket and returns the address that a trainer on the Ray node `machine` can connect to; None
+        if there is none. Never an address that is reachable from the internet."""
         ray = import_module("ray")
         where: Any
         if machine == ray.get_runtime_context().get_node_id():
-            family, where = socket.AF_UNIX, f"\0penstock-{secrets.token_hex(16)}"  # without a file
+            family, where = socket.AF_UNIX, f"\0penstock-{secrets.token_hex(16)}"  # abstract socket, without a file
         else:
             ip = ray.util.get_node_ip_address()
             if ipaddress.ip_address(ip).is_global:
@@ -57,14 +56,14 @@ class RayWorker:
         self._server = socket.socket(family, socket.SOCK_STREAM)
         try:
             self._server.bind(where)
-        except OSError:  # it is not this machine's, but that of what stands before it
+        except OSError:  # not this machine's address, but that of a gateway
             self._server.close()
             return None
         self._server.listen()
         return int(family), self._server.getsockname()
 
     def serve(self, token: bytes) -> None:
-        """Makes batches until the trainer, which has the token, hangs up."""
+        """Makes batches until the trainer, which must have the token, hangs up."""
         with self._server:
             sock = accepted(self._server, token)
         with sock:
@@ -75,7 +74,7 @@ class RayWorker:
                 pass
 
     def make(self, order: Order) -> tuple[Answer, list[tuple[int, np.ndarray]]]:
-        """The answer, and the memory of its outputs: where each part begins, as the answer counts."""
+        """The answer, and the memory of its outputs with the offset of each part, as the answer counts."""
         with self._beginning:
             begun = self._maker.begin(order)
         with self._making:
@@ -85,7 +84,7 @@ class RayWorker:
 
 
 def accepted(server: socket.socket, token: bytes) -> socket.socket:
-    """The connection of who has the token. Others are turned away. TimeoutError if nobody comes."""
+    """The first connection that has the token; others are closed. TimeoutError if there is none in time."""
     end = time.monotonic() + _ACCEPT_SECONDS
     while True:
         server.settimeout(max(end - time.monotonic(), 0.01))
@@ -98,7 +97,7 @@ def accepted(server: socket.socket, token: bytes) -> socket.socket:
 
 
 def _memory_of(sock: socket.socket) -> int:
-    """The descriptor of the memory that the trainer shares."""
+    """The descriptor of the memory shared by the trainer."""
     _, fds, *_ = socket.recv_fds(sock, 1, 1)
     if not fds:
         raise EOFError

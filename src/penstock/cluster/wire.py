@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages over a socket, and proofs of who is at its ends."""
+"""Messages over a socket, and mutual authentication."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NONCE_BYTES = 32
 
 
 def send(sock: socket.socket, message: Any) -> None:
-    """OSError if the other end is gone."""
+    """Sends a message. OSError if the other end is gone."""
     data = pickle.dumps(message, 5)
     sock.sendall(_LENGTH.pack(len(data)) + data)
 
 
 def receive(sock: socket.socket) -> Any:
-    """EOFError or OSError if the other end is gone."""
+    """Receives a message. EOFError or OSError if the other end is gone."""
     (length,) = _LENGTH.unpack(_exactly(sock, _LENGTH.size))
     return pickle.loads(_exactly(sock, length))
 
@@ -33,7 +33,7 @@ def _exactly(sock: socket.socket, n: int) -> bytearray:
 
 
 def fill(sock: socket.socket, memory: Any) -> None:
-    """Receives as many bytes as there are. EOFError or OSError if the other end is gone."""
+    """Receives bytes until `memory` is full. EOFError or OSError if the other end is gone."""
     left = memoryview(memory)
     while left:
         got = sock.recv_into(left, 0, socket.MSG_WAITALL)
@@ -43,9 +43,9 @@ def fill(sock: socket.socket, memory: Any) -> None:
 
 
 def prove(sock: socket.socket, token: bytes, mine: bytes, theirs: bytes, seconds: float) -> None:
-    """Both ends prove to have the same token, and neither tells it; `mine` and `theirs` are what they are called. No
-    message is unpickled before. PermissionError, or OSError or EOFError, if the other end does not have it, or waits
-    longer than so many seconds."""
+    """Both ends prove that they have the same token, without sending it; `mine` and `theirs` are their names. Call
+    before any message is unpickled. Raises PermissionError, OSError or EOFError if the other end does not have it, or
+    does not answer within `seconds`."""
     sock.settimeout(seconds)
     nonce = secrets.token_bytes(_NONCE_BYTES)
     sock.sendall(nonce)

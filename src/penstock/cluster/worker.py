@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in a worker, at the other end of a connection to the trainer."""
+"""The code that runs in a worker, at the other end of a connection to the trainer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
 
 
 def main(sock_fd: int, arena_fd: int, parent: int) -> None:
-    """In a process of its own: makes batches until the trainer hangs up or is gone."""
+    """Main function of a worker process: makes batches until the trainer hangs up or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_wait_for_end, args=(parent,), name="penstock-parent", daemon=True).start()
     sock = socket.socket(fileno=sock_fd)
@@ -41,12 +41,12 @@ def main(sock_fd: int, arena_fd: int, parent: int) -> None:
             serve(sock, maker, SharedMemory(arena_fd))
     except (EOFError, OSError):
         pass
-    os._exit(0)  # whatever its threads are doing
+    os._exit(0)  # without waiting for its threads
 
 
 def opened(version: str, payload: bytes) -> tuple[str, dict[str, Any], BatchMaker | None]:
-    """What makes batches of the pipeline in `payload`, and what has to be the same at the trainer; or what is wrong. It
-    is not looked at before the versions are known to be the same."""
+    """Returns an error text, what must be equal at the trainer, and the BatchMaker of the pipeline in `payload`. The
+    payload is not unpickled unless the versions are equal."""
     here = sys.modules["penstock"].__version__
     if version != here:
         return f"it has penstock {here}, this process {version}; install the same version for both", {}, None
@@ -58,7 +58,7 @@ def opened(version: str, payload: bytes) -> tuple[str, dict[str, Any], BatchMake
 
 
 class Output(Protocol):
-    """Where one batch goes. `parts`: what the trainer has to know of where that is."""
+    """Memory for one batch. `parts`: what the trainer must know about it."""
 
     parts: list[tuple[int, int]]
     nbytes: int
@@ -66,16 +66,16 @@ class Output(Protocol):
     def take(self, nbytes: int) -> Block: ...
 
     def send(self, sock: socket.socket) -> None:
-        """What is not where the trainer sees it, behind the answer."""
+        """Sends data that the trainer can't read directly, after the answer."""
 
 
 class Outgoing(Protocol):
     def output(self, place: Any) -> Output:
-        """For one batch; `place` is what the trainer said of it."""
+        """The Output for one batch; `place` is the destination sent by the trainer."""
 
 
 def serve(sock: socket.socket, maker: BatchMaker, outgoing: Outgoing) -> None:
-    """Makes batches until the trainer hangs up. Raises EOFError or OSError then."""
+    """Makes batches until the trainer hangs up; then raises EOFError or OSError."""
     todo: queue.SimpleQueue[tuple[Begun, Any] | None] = queue.SimpleQueue()
     sending = threading.Lock()
 
@@ -90,7 +90,7 @@ def serve(sock: socket.socket, maker: BatchMaker, outgoing: Outgoing) -> None:
                     wire.send(sock, answer)
                     out.send(sock)
             except OSError:
-                return  # the thread that receives hears of it, too
+                return  # the receiving thread also gets an error
             del out, answer
 
     for i in range(AT_ONCE):
@@ -105,7 +105,7 @@ def serve(sock: socket.socket, maker: BatchMaker, outgoing: Outgoing) -> None:
 
 
 class SharedMemory:
-    """Memory that the trainer maps, too."""
+    """Memory shared with the trainer."""
 
     def __init__(self, fd: int):
         self._memory, self._lock = arena.WorkerMemory(fd, 0), threading.Lock()
@@ -115,7 +115,7 @@ class SharedMemory:
 
 
 class _Shared:
-    """The region that one batch goes to, and what is taken where that is too small."""
+    """The region for one batch, and further regions if that is too small."""
 
     def __init__(self, memory: arena.WorkerMemory, lock: threading.Lock, offset: int, capacity: int):
         self._memory, self._lock, self._offset, self._capacity = memory, lock, offset, capacity
@@ -145,14 +145,14 @@ def _block(memory: mmap.mmap, begin: int, nbytes: int, at: int) -> Block:
 
 
 class OverTheWire:
-    """Memory of this process, which is sent."""
+    """Memory of this process, whose content is sent."""
 
     def output(self, place: Any) -> OwnMemory:
         return OwnMemory()
 
 
 class OwnMemory:
-    """Memory of this process for one batch: `arrays` of bytes, and where each begins, as the answer counts."""
+    """Memory of this process for one batch: byte `arrays`, and the offset of each, as the answer counts."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[int, int]] = []

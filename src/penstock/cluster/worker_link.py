@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way from the trainer to one worker, whatever it is."""
+"""The trainer's interface to one worker, of any kind."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class WorkerLost(Exception):
 
 
 class WorkerRefused(Exception):
-    """A worker that can't work for this pipeline, whatever is tried."""
+    """A worker can't work for this pipeline, and retrying does not help."""
 
 
 class WorkerLink(Protocol):
-    """The way to one worker. `open` and `receive` block; all but `hang_up` raise WorkerLost."""
+    """The interface to one worker. `open` and `receive` block; all but `hang_up` may raise WorkerLost."""
 
     name: str
 
     def open(self) -> None:
-        """Starts the worker and waits until it is ready. Raises WorkerRefused, too."""
+        """Starts the worker and waits until it is ready. May also raise WorkerRefused."""
 
     def send(self, order: Order) -> None: ...
 
@@ -30,7 +30,7 @@ class WorkerLink(Protocol):
         """The next answer, in any order, with its batches or None."""
 
     def hang_up(self) -> None:
-        """Makes the other methods raise WorkerLost, in other threads, too. May be called at any time."""
+        """Makes the other methods raise WorkerLost, also in other threads. May be called at any time."""
 
     def end(self) -> None:
-        """Waits for the worker to be gone, at most briefly, and lets go of everything."""
+        """Waits briefly for the worker to end, and releases all resources."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which worker makes which batch: what is late or lost is asked of another one. A `WorkerLink` reaches each of them."""
+"""Assigns batches to workers; late or lost batches are requested from another worker. Each worker is reached by a
+`WorkerLink`."""
 
 from __future__ import annotations
 
@@ -16,49 +17,49 @@ from .autoscaling import PERIOD_SECONDS, Autoscaler
 from .messages import Answer, Order
 from .worker_link import WorkerLink, WorkerLost, WorkerRefused
 
-LATE_SECONDS = 2.0  # a batch is not late before
-_LATE_TIMES = 8  # those that took longest lately
-_FIRST_SECONDS = 60.0  # as long as nothing is known
+LATE_SECONDS = 2.0  # minimum time before a batch is late
+_LATE_TIMES = 8  # multiple of the longest recent time after which a batch is late
+_FIRST_SECONDS = 60.0  # limit while no times are known
 _REMEMBERED = 32
-_MOST_FAILURES = 5  # in a row, of a worker that is started again each time
-_MOST_DEATHS = 10  # of workers that were at one batch: more than die of other causes meanwhile
+_MOST_FAILURES = 5  # consecutive failures after which a worker is not restarted
+_MOST_DEATHS = 10  # deaths of workers during one batch: more than unrelated failures explain
 _STOP_SECONDS = 3.0
-_AGAIN_SECONDS = 30.0  # until another one is tried in the place of one that is gone
-AT_WORK = ("starting", "ready")  # states of those that take orders, now or soon
-AT_ONCE = 2  # a worker makes, in order: while one batch keeps its native threads busy the next is planned
-# And one more is being read: until a batch that is through has been taken, another one asked for, and the order for it
-# has come, several threads have to be woken one after the other, for which all CPUs may be busy.
+_AGAIN_SECONDS = 30.0  # time until a worker that is gone is replaced
+AT_WORK = ("starting", "ready")  # states of workers that take orders, now or soon
+AT_ONCE = 2  # batches that a worker makes concurrently: one keeps its native threads busy while the next is planned
+# One more batch is being read: between the end of a batch and the arrival of the next order, several threads must wake
+# one after the other, which may take long if all CPUs are busy.
 LEAST_DEPTH = AT_ONCE + 1
 
 
 class PendingBatch:
-    """A batch that was asked for. Whoever lets go of it does not want it any more."""
+    """A requested batch. Call `forget` if it is not needed any more."""
 
     def __init__(self, lock: threading.RLock, order: Order):
         self.order = order
         self.answer: Answer | None = None
         self.batches: Any = None
         self.worker = ""
-        self.sent: dict[_Slot, float] = {}  # who was asked, and when
+        self.sent: dict[_Slot, float] = {}  # slots it was sent to, with the time
         self.deaths = 0
         self.is_wanted = True
-        self.changed = threading.Condition(lock)  # for who waits for it
+        self.changed = threading.Condition(lock)  # signalled to the waiting thread
 
 
 class _Slot:
-    """A place for a worker, and when it dies for another one."""
+    """A place for a worker, and for its successor when it dies."""
 
     def __init__(self, index: int, lock: threading.RLock):
         self.index = index
-        self.changed = threading.Condition(lock)  # for the thread that hands it batches
+        self.changed = threading.Condition(lock)  # signalled to the thread that sends it batches
         self.link: WorkerLink | None = None
         self.asked: dict[int, PendingBatch] = {}  # not answered yet
-        self.state = "starting"  # then "ready"; "leaving", once it has answered what it was asked; or "gone"
+        self.state = "starting"  # then "ready"; "leaving": ends after its last answer; or "gone"
         self.is_late, self.late_since = False, 0.0
-        self.failures = 0  # below 0: it can't work for this pipeline
+        self.failures = 0  # negative: it can't work for this pipeline
         self.why = ""
         self.gone_since = 0.0
-        self.busy, self._busy_since = 0.0, 0.0  # for how many seconds it had something to do, until it had nothing
+        self.busy, self._busy_since = 0.0, 0.0  # total busy seconds until it last became idle
 
     def busy_until(self, now: float) -> float:
         return self.busy + (now - self._busy_since if self.asked else 0.0)
@@ -80,13 +81,12 @@ class _Slot:
 
 
 class WorkerPool:
-    """Workers, each reached by what `link(index)` makes, and at most `depth` batches on their way to each, which is
-    LEAST_DEPTH or more. `scaling` says how many workers there are; of those whose place is lost for good, others are
-    tried after a while."""
+    """Workers, each reached by `link(index)`, with at most `depth` batches in flight each (at least LEAST_DEPTH).
+    `scaling` chooses the number of workers. Workers that are permanently lost are replaced after a while."""
 
     def __init__(self, link: Callable[[int], WorkerLink], n: int, depth: int, scaling: Autoscaler):
         self._make_link, self._depth, self._scaling = link, max(depth, LEAST_DEPTH), scaling
-        # Threads that wait are woken one by one: each that is woken in vain takes Python's lock from those that work.
+        # Waiting threads are woken one by one, as each needless wake-up takes the GIL from working threads.
         self._lock = threading.RLock()
         self._todo: deque[PendingBatch] = deque()
         self._number = 0
@@ -94,9 +94,9 @@ class WorkerPool:
         self._closing = self._warned = False
         self._pid = os.getpid()
         self.slots: list[_Slot] = []
-        self._busy_before = 0.0  # of those that have left
+        self._busy_before = 0.0  # busy seconds of workers that have left
         self._threads: list[threading.Thread] = []
-        self._waiting: list[PendingBatch] = []  # that somebody waits for
+        self._waiting: list[PendingBatch] = []  # batches that a thread waits for
         self._end, self._wanted = threading.Event(), n
         with self._lock:
             self._resize(n)
@@ -104,18 +104,18 @@ class WorkerPool:
 
     @property
     def size(self) -> int:
-        """How many workers there are, and are being started."""
+        """Number of workers, including those being started."""
         return sum(m.state in AT_WORK for m in self.slots)
 
     @property
     def window(self) -> int:
-        """How many batches are to be asked for at once, so that no worker waits for the trainer."""
+        """Number of batches to request at once, so that no worker waits for the trainer."""
         return self.size * self._depth + 1
 
     # For the trainer ----------------------------------------------------------------------------------------------
 
     def ask(self, n: int, epoch: Any, position: Any, iteration: int, picks: dict[int, Any]) -> PendingBatch:
-        """Asks for a batch, and does not wait."""
+        """Requests a batch, without waiting."""
         with self._lock:
             self._number += 1
             asked = PendingBatch(self._lock, Order(self._number, n, epoch, position, iteration, picks))
@@ -124,8 +124,8 @@ class WorkerPool:
             return asked
 
     def wait(self, asked: PendingBatch) -> bool:
-        """Waits for a batch. False: there is nobody to make it. Raises WorkerError for one that kills its workers, and
-        if no worker is able to work for this pipeline."""
+        """Waits for a batch. Returns False if there is no worker to make it. Raises WorkerError if no worker can work
+        for this pipeline, and PipelineError for a batch that kills its workers."""
         with self._lock:
             self._waiting.append(asked)
             try:
@@ -138,7 +138,7 @@ class WorkerPool:
             if self._closing:
                 raise WorkerError("the pipeline is closed; build another one")
             nobody = not self.size and not any(asked.order.number in m.asked for m in self.slots)
-            # What one worker after the other dies of, this process would die of, too.
+            # A batch that kills one worker after the other would also kill this process.
             if asked.deaths >= (_MOST_FAILURES if nobody else _MOST_DEATHS):
                 raise PipelineError(
                     f"{asked.deaths} workers died while they made the batch of iteration {asked.order.iteration}; "
@@ -154,7 +154,7 @@ class WorkerPool:
         return True
 
     def forget(self, asked: PendingBatch) -> None:
-        """Nobody wants it any more."""
+        """Cancels a batch."""
         with self._lock:
             asked.is_wanted = False
             if asked in self._todo:
@@ -162,7 +162,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """Ends the workers."""
-        if os.getpid() != self._pid:  # of a fork: the workers are the parent's
+        if os.getpid() != self._pid:  # in a forked child: the workers belong to the parent
             return
         with self._lock:
             if self._closing:
@@ -180,14 +180,14 @@ class WorkerPool:
             if t is not threading.current_thread():
                 t.join(max(0.0, end - time.monotonic()))
 
-    # Loss and lateness, all with the lock held ----------------------------------------------------------------------
+    # Lost and late batches; all methods require _lock --------------------------------------------------------------
 
     def _limit(self) -> float:
         return max(LATE_SECONDS, _LATE_TIMES * max(self._took)) if self._took else _FIRST_SECONDS
 
     def _look_for_late(self, asked: PendingBatch) -> bool:
-        """Asks others for what a worker that is late with a batch has. False: there is no other one, and waiting longer
-        would not help."""
+        """Requests the batches of a late worker from others. Returns False if there is no other worker, and waiting
+        longer would not help."""
         now, limit = time.monotonic(), self._limit()
         for m in self.slots:
             if asked.order.number in m.asked and not m.is_late and now - asked.sent[m] > limit:
@@ -200,14 +200,14 @@ class WorkerPool:
         return True
 
     def _again(self, asked: PendingBatch) -> None:
-        """Puts a batch before all others, unless it is not needed."""
+        """Requeues a batch, in the order of requests, unless it is not needed."""
         if asked.answer is None and asked.is_wanted and asked not in self._todo:
             self._todo.append(asked)
             self._todo = deque(sorted(self._todo, key=lambda a: a.order.number))
         self._tell_all()
 
     def _nobody(self) -> None:
-        """No worker is left: an error if they were never able to work, else a warning, once."""
+        """Handles that no worker is left: raises an error if none could ever work, otherwise warns once."""
         refused = next((m.why for m in self.slots if m.failures < 0), "")
         if refused:
             raise WorkerError(refused)
@@ -222,10 +222,10 @@ class WorkerPool:
     def _last_words(self) -> str:
         return next((m.why for m in reversed(self.slots) if m.why), "is gone")
 
-    # How many there are, all with the lock held ---------------------------------------------------------------------
+    # Number of workers; all methods require _lock ------------------------------------------------------------------
 
     def _resize(self, n: int) -> None:
-        """Starts workers, or has some leave, so that there are `n` places."""
+        """Starts workers, or makes some leave, so that there are `n` places."""
         staying = [m for m in self.slots if m.state != "leaving"]
         for _ in range(len(staying), n):
             taken = {m.index for m in self.slots}
@@ -233,7 +233,7 @@ class WorkerPool:
             self.slots.append(m)
             for task in (self._serve, self._feed):
                 self._start_thread(task, m)
-        staying.sort(key=lambda m: (m.state == "ready", len(m.asked)))  # those that do least leave first
+        staying.sort(key=lambda m: (m.state == "ready", len(m.asked)))  # those with the least work leave first
         for m in staying[: max(len(staying) - n, 0)]:
             if m.state == "gone":
                 self.slots.remove(m)
@@ -249,7 +249,7 @@ class WorkerPool:
         t.start()
 
     def _dismiss(self, m: _Slot) -> None:
-        """Ends a worker that is to leave, once it has answered all that it was asked for."""
+        """Ends a leaving worker once it has answered all its orders."""
         if m.state == "leaving" and not m.asked and m.link is not None:
             m.link.hang_up()
 
@@ -258,7 +258,7 @@ class WorkerPool:
         self._busy_before += m.busy
 
     def _forget_gone(self, now: float) -> None:
-        """Gives others a chance in the places of workers that are gone for long."""
+        """Removes workers that have been gone for long, so that others can take their places."""
         for m in [m for m in self.slots if m.state == "gone" and m.failures > 0]:
             if now - m.gone_since > _AGAIN_SECONDS:
                 self._remove(m)
@@ -266,7 +266,7 @@ class WorkerPool:
     # Threads ------------------------------------------------------------------------------------------------------
 
     def _serve(self, m: _Slot) -> None:
-        """Keeps a worker running and takes what it answers."""
+        """Keeps a worker running and receives its answers."""
         while True:
             link = self._make_link(m.index)
             with self._lock:
@@ -290,7 +290,7 @@ class WorkerPool:
                 with self._lock:
                     m.state, m.why, m.failures, m.link = "gone", str(e), -1, None
                     self._tell_all()
-            except Exception as e:  # of a machine that has no memory or no processes left, say
+            except Exception as e:  # for example, the machine has no memory or processes left
                 more = self._lose(m, f"({link.name}) failed: {type(e).__name__}: {e}")
             link.hang_up()
             link.end()
@@ -305,7 +305,7 @@ class WorkerPool:
             asked = m.take(answer.number, now)
             if asked is not None:
                 self._took.append(now - asked.sent[m])
-                if asked.answer is None and asked.is_wanted:  # else another one was quicker
+                if asked.answer is None and asked.is_wanted:  # otherwise another worker was faster
                     asked.answer, asked.batches, asked.worker = answer, batches, name
                     asked.changed.notify_all()
                     if asked in self._todo:
@@ -315,11 +315,11 @@ class WorkerPool:
                 m.changed.notify()
 
     def _lose(self, m: _Slot, why: str) -> bool:
-        """Whether to start another one in its place."""
+        """Handles a lost worker; returns whether to start another one in its place."""
         with self._lock:
             now = time.monotonic()
             for i, a in enumerate(m.take_all(now)):
-                a.deaths += i < AT_ONCE  # the others were not begun, so they are not what it died of
+                a.deaths += i < AT_ONCE  # only the first ones were started, so the others did not kill it
                 self._again(a)
             m.link = None
             if m.state == "leaving":
@@ -332,26 +332,26 @@ class WorkerPool:
             return m.state == "starting"
 
     def _hand_out(self) -> None:
-        """Wakes the threads of workers that have room: mostly of one. With the lock held."""
+        """Wakes the threads of workers that can take a batch, usually one. Requires _lock."""
         for m in self.slots:
             if self._next_for(m) is not None:
                 m.changed.notify()
 
     def _tell_all(self) -> None:
-        """Wakes all threads, as something has changed that may matter to each of them. With the lock held."""
+        """Wakes all threads after a change that may concern any of them. Requires _lock."""
         for m in self.slots:
             m.changed.notify_all()
         for asked in self._waiting:
             asked.changed.notify_all()
 
     def _next_for(self, m: _Slot) -> PendingBatch | None:
-        """What to hand to a worker now: nothing that it has already. With the lock held."""
+        """The next batch for a worker, not one it already has; None if there is none. Requires _lock."""
         if self._closing or m.state != "ready" or m.is_late or len(m.asked) >= self._depth:
             return None
         return next((a for a in self._todo if a.order.number not in m.asked), None)
 
     def _feed(self, m: _Slot) -> None:
-        """Hands a worker what it has room for."""
+        """Sends a worker as many batches as it has room for."""
         while True:
             with self._lock:
                 while (asked := self._next_for(m)) is None:
@@ -366,13 +366,13 @@ class WorkerPool:
             try:
                 link.send(asked.order)
             except WorkerLost:
-                pass  # the thread that receives hears of it, too
+                pass  # the receiving thread also gets an error
             except Exception:
-                link.hang_up()  # the batch is asked of another one then
-            asked = link = None  # an idle thread keeps no batch alive
+                link.hang_up()  # the batch is then requested from another worker
+            asked = link = None  # so that an idle thread keeps no batch alive
 
     def _scale(self) -> None:
-        """Keeps as many workers as the trainer needs."""
+        """Adjusts the number of workers to the trainer's needs."""
         while not self._end.wait(PERIOD_SECONDS):
             with self._lock:
                 now = time.monotonic()
@@ -381,7 +381,7 @@ class WorkerPool:
                 asked, all_ready = self._number, all(m.state != "starting" for m in self.slots)
             try:
                 self._wanted = self._scaling.wanted(self._wanted, now, busy, asked, all_ready)
-            except Exception:  # of a cluster that does not answer; if its workers are gone, their links tell
+            except Exception:  # the cluster does not respond; if its workers are gone, their links report it
                 continue
             with self._lock:
                 if not self._closing:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators are made of. Knows no operator."""
+"""Base classes and common data structures. Does not depend on any operator."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in a file that is kept for later runs: whole or not there, and with checksums."""
+"""NumPy arrays in cache files for later runs: written atomically, with checksums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 def load(path: str) -> dict[str, np.ndarray] | None:
     """None if there is no such file, or it is damaged."""
-    import zipfile  # here, as `import penstock` has to be quick
+    import zipfile  # imported here to keep `import penstock` fast
 
     try:
         with np.load(path, allow_pickle=False) as file:  # a zip file, which has checksums
@@ -21,7 +21,7 @@ def load(path: str) -> dict[str, np.ndarray] | None:
 
 
 def keep(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Written beside it first, so that nobody reads half of it. Nothing is said if it can't be written."""
+    """Writes to a temporary file and renames it, so that no reader sees a partial file. Ignores OSError."""
     import tempfile
 
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of NumPy arrays seen at once: the native side reads where each lies and its extents from the array objects."""
+"""Converts a list of NumPy arrays in one native call, which reads addresses and extents from the array objects."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _INT64 = np.dtype("i8")
 
 
 def rows_of(arrays: Sequence[Any]) -> tuple[np.ndarray, int, np.ndarray] | None:
-    """Rows of a batch for arrays that are contiguous and alike in type and number of dimensions, their address, and the
-    shapes (n, ndim). None for others, and for what is no NumPy array."""
+    """Returns (tensor rows, their address, shapes (n, ndim)) if all arrays are contiguous and have the same type and
+    number of dimensions. None otherwise, or if an item is not a NumPy array."""
     if not arrays or type(arrays[0]) is not np.ndarray or not _can_be_read():
         return None
     first = arrays[0]
@@ -41,7 +41,7 @@ def _rows(arrays: Sequence[Any], first: np.ndarray) -> tuple[np.ndarray, int, np
 
 @cache
 def _can_be_read() -> bool:
-    """Whether this interpreter's arrays are laid out as NumPy's binary interface says."""
+    """Whether this interpreter's arrays have the layout of NumPy's ABI."""
     if sys.implementation.name != "cpython":
         return False
     a, b = np.zeros((3, 1, 5), "f4"), np.zeros((2, 7, 4), "f4")

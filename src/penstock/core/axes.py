@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes given by index or by name, as columns (n, k): one row a sample."""
+"""Axes given by index or by name, as columns (n, k): one row per sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .op import Arguments
 
 
 def rows_of(x: Spec) -> np.ndarray:
-    """(n, 1) the numbers of the samples: with axes (n, k) an index of each sample's own axes."""
+    """Sample indices, shape (n, 1). Together with axes (n, k) they index each sample's own axes."""
     return np.arange(x.n)[:, None]
 
 
 def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
-    """The axes of `layout` (that of x, or what x is taken for) that are called `names`."""
+    """The axes of `layout` (the layout of x, or the one assumed for it) that are called `names`."""
     missing = [c for c in names if c not in layout]
     if missing:
         raise ValueError(no_axis(missing[0], f"axis_names='{names}'", x.layout) + "; `axes` takes their numbers")
@@ -26,7 +26,7 @@ def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
 
 
 def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:
-    """`axes` (n, k) with negative ones counted from the last."""
+    """Returns `axes` (n, k) with negative values counted from the last axis."""
     n = x.ndim
     axes = axes.astype("i8")
     SampleErrors.where(
@@ -40,8 +40,9 @@ def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:
 
 
 def axes_given(a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
-    """The argument `axes`, which is `ragged`, as (n, k). Where its length differs from sample to sample also (n, k)
-    bool: which are the sample's own. The others are axes that it does not name, to which nothing is to be done."""
+    """Returns the argument `axes`, which is `ragged`, as (n, k). If samples have different numbers of axes, also
+    returns a mask (n, k), true for the axes the sample names. The other entries are axes it does not name; they must
+    not be processed."""
     lengths = a.lengths("axes")
     k = a.axes.shape[1]
     if bool((lengths == k).all()):
@@ -57,14 +58,14 @@ def axes_given(a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
     rows = rows_of(x)
     named = np.zeros((x.n, n + 1), bool)
     named[rows, np.where(own, axes, n)] = True
-    others = np.argsort(named[:, :n], axis=1, kind="stable")  # those that are not named come first
+    others = np.argsort(named[:, :n], axis=1, kind="stable")  # axes that are not named come first
     behind = np.clip(np.arange(k) - lengths[:, None], 0, n - 1)
     return _distinct(np.where(own, axes, others[rows, behind])), own
 
 
 def for_axes(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, otherwise: Any) -> np.ndarray:
-    """(n, k) the values of the argument `name`, one for each of the axes, or one for all; `otherwise` for axes that
-    are not the sample's `own`."""
+    """Returns the values (n, k) of the argument `name`, which has one value per axis, or one for all axes. Axes outside
+    the mask `own` get `otherwise`."""
     values = getattr(a, name)
     if own is None and values.shape[1] in (1, axes.shape[1]):
         return np.broadcast_to(values, axes.shape)

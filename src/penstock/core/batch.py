@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What travels between operators: `Spec` (what is known of a batch before there is data) and `Batch` (its samples)."""
+"""What operators exchange: `Spec` (shapes, type and layout of a batch) and `Batch` (its samples in memory)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .rows import TENSOR, TensorRows, address, allocate
 from .traced import Traced
 
 _INT64 = np.dtype("i8")
-_WORTH_THREADS = 1 << 18  # bytes that take longer to copy than threads to be woken
-_WORTH_STREAMING = 4 << 20  # bytes of a copy that is read only when other batches have gone through the caches
+_WORTH_THREADS = 1 << 18  # bytes above which a copy takes longer than waking threads
+_WORTH_STREAMING = 4 << 20  # bytes above which a copy bypasses the caches, as it is evicted before it is read
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,14 +32,14 @@ def _zeros(shape: tuple[int, int]) -> np.ndarray:
 
 @lru_cache(64)
 def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
-    """The shapes of n samples that are alike. To be copied, which is cheaper than to fill an array."""
+    """Shapes of n equal samples. Callers copy the array, which is cheaper than filling one."""
     shapes = np.empty((n, len(shape)), _INT64)
     shapes[...] = shape
     return shapes
 
 
 def _extents(x: Any) -> Any:
-    """An array of int64; the same if it is one."""
+    """Returns x as an int64 array; not copied if it is one."""
     if isinstance(x, (np.ndarray, Traced)):
         return x if x.dtype is _INT64 else x.astype(_INT64)
     return np.array(x, _INT64)
@@ -47,7 +47,7 @@ def _extents(x: Any) -> Any:
 
 @lru_cache(64)
 def _extent(n: int, value: int) -> np.ndarray:
-    """The same extent for n samples."""
+    """An extent column (n,) with equal values."""
     column = np.full(n, value, _INT64)
     column.setflags(write=False)
     return column
@@ -56,8 +56,8 @@ def _extent(n: int, value: int) -> np.ndarray:
 class Spec:
     """Shapes (n, ndim), element type and layout of the n samples of a batch.
 
-    A batch may hold only a window of each sample, because nothing else is needed of it: then `origin` (n, ndim) says
-    where the window begins and `stored` (n, ndim) how large it is; otherwise `origin` is zero and `stored` is `shape`.
+    A batch may hold only a window of each sample if nothing else is needed: then `origin` (n, ndim) is
+    its start and `stored` (n, ndim) its size; otherwise `origin` is zero and `stored` is `shape`.
     """
 
     __slots__ = ("_dense", "_origin", "dtype", "layout", "shape", "stored")
@@ -73,7 +73,7 @@ class Spec:
     @classmethod
     def uniform(cls, n: int, shape: Sequence[int], dtype, layout: str = "") -> Spec:
         """n samples of one shape."""
-        # Without `__init__`, as most of what takes a few microseconds ends with this.
+        # Bypasses `__init__`, as this is on the path of many calls that take only a few microseconds.
         spec = cls.__new__(cls)
         spec.shape = spec.stored = _alike(n, shape if type(shape) is tuple else tuple(shape)).copy()
         spec.dtype = dtype if isinstance(dtype, np.dtype) else dtypes.to_numpy(dtype)
@@ -81,7 +81,7 @@ class Spec:
         return spec
 
     def like(self, shape=None, dtype=None, layout: str | None = None) -> Spec:
-        """The same but for what is given; always of whole samples. A `dtype` of None keeps the type."""
+        """A copy with the given fields replaced; always of whole samples. A `dtype` of None keeps the type."""
         return Spec(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
@@ -89,11 +89,11 @@ class Spec:
         )
 
     def copy(self) -> Spec:
-        """The same for whole samples, in memory of its own."""
+        """A copy without a window, with its own shape array."""
         return Spec(np.array(self.shape), self.dtype, self.layout)
 
     def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
-        """The same samples, of which only a window is kept."""
+        """The same samples, with only a window of each stored."""
         return Spec(self.shape, self.dtype, self.layout, _extents(origin), _extents(stored))
 
     @property
@@ -111,11 +111,11 @@ class Spec:
         return self.shape.shape[1]
 
     def axis(self, name: str) -> int:
-        """The index of an axis of the layout, -1 if it has none of that name."""
+        """The index of an axis of the layout; -1 if the layout does not have it."""
         return self.layout.find(name)
 
     def extent(self, name: str, default: int = 1) -> np.ndarray:
-        """(n,) sizes along the axis called `name`; `default` where there is none."""
+        """Sizes along the axis `name`, shape (n,); `default` if there is no such axis."""
         return self.shape[:, i] if (i := self.layout.find(name)) >= 0 else _extent(self.n, default)
 
     @property
@@ -126,11 +126,11 @@ class Spec:
         return self._dense
 
     def volumes(self) -> np.ndarray:
-        """(n,) numbers of elements stored."""
+        """Number of stored elements per sample, shape (n,)."""
         return self.stored.prod(axis=1)
 
     def packed(self) -> np.ndarray:
-        """Rows for the native side, without data addresses."""
+        """Rows for native code, without data addresses."""
         return TensorRows(self.n).describe(self.stored, self.dtype).array
 
     def __repr__(self) -> str:
@@ -138,27 +138,27 @@ class Spec:
 
 
 class Batch:
-    """Samples in memory. `rows` are what kernels see of them, `owners` what keeps the memory alive, `sources` where
-    each came from."""
+    """Samples in memory. `rows` describe them to kernels, `owners` keep the memory alive, `sources` say where each came
+    from."""
 
     __slots__ = ("_array", "_packed", "_rows", "_rows_address", "owners", "sources", "spec")
 
     on_host: ClassVar[bool] = True  # whether the CPU can read the samples
-    guard_bytes: ClassVar[int] = 0  # tests set it: that many bytes of _GUARD lie behind every sample allocated
+    guard_bytes: ClassVar[int] = 0  # set by tests: number of _GUARD bytes behind every allocated sample
     _GUARD: ClassVar[int] = 0xA5
 
     def __init__(
         self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: Sequence[str] | None = None, array=None
     ):
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
-        self._packed: bool | None = None  # not looked at yet
-        self._rows_address = 0  # the same
+        self._packed: bool | None = None  # None: not known yet
+        self._rows_address = 0  # 0: not known yet
 
     @classmethod
     def allocate(cls, spec: Spec, sources: Sequence[str] | None = None, memory: Any = Buffer) -> Self:
-        """Memory for all samples in one pooled block: packed if they have one shape, each 64-byte aligned otherwise.
+        """Allocates all samples in one pooled block: packed if they have one shape, otherwise each 64-byte aligned.
 
-        `memory(nbytes)` gives the block: anything with an `address`."""
+        `memory(nbytes)` returns the block, an object with an `address`."""
         rows, at = allocate(spec.n, TENSOR)
         nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, at)
         try:
@@ -185,7 +185,7 @@ class Batch:
     def from_samples(
         cls, samples: Sequence[np.ndarray], layout: str = "", sources: Sequence[str] | None = None
     ) -> Batch:
-        """One array a sample, all of one type and number of dimensions; not copied if contiguous."""
+        """One array per sample, all of one type and number of dimensions; not copied if contiguous."""
         if (found := rows_of(samples)) is not None:
             batch = cls(Spec(found[2], samples[0].dtype, layout), found[0], (tuple(samples),), sources)
             batch._rows_address = found[1]
@@ -208,7 +208,7 @@ class Batch:
         return self.spec.n
 
     def guards_intact(self) -> bool:
-        """Whether nothing wrote behind a sample; for batches allocated while `guard_bytes` was set."""
+        """Whether nothing wrote beyond the end of a sample; for batches allocated while `guard_bytes` was set."""
         ends = self.rows["data"] + (self.spec.volumes() * self.spec.dtype.itemsize).astype("u8")
         guards = [view(e, (self.guard_bytes,), np.dtype("u1"), self) for e in ends]
         return all((g == self._GUARD).all() for g in guards)
@@ -218,7 +218,7 @@ class Batch:
         if self._rows is None:
             array = self._array
             self._rows = self.spec.packed()
-            step = array.strides[0] if len(array) > 1 and array.size else 0  # that of one sample may be negative
+            step = array.strides[0] if len(array) > 1 and array.size else 0  # one sample may have a negative stride
             self._rows["data"] = address(array) + step * np.arange(len(array), dtype="u8")
         return self._rows
 
@@ -233,7 +233,7 @@ class Batch:
 
     @rows_address.setter
     def rows_address(self, address: int) -> None:
-        """Known to whoever made the rows."""
+        """Set by callers that made the rows and know their address."""
         self._rows_address = address
 
     def sample(self, i: int) -> np.ndarray:
@@ -245,7 +245,7 @@ class Batch:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the samples have one shape and lie one behind the other."""
+        """Whether the samples have one shape and are contiguous."""
         if self._array is not None:
             return True
         if self._packed is None:
@@ -279,17 +279,18 @@ class Batch:
         return type(self)(spec, rows, owners, sources)
 
     def blank(self, n: int, shape: tuple[int, ...]) -> Batch:
-        """Samples of the same type, in memory of the same kind, that nobody is to read."""
+        """Placeholder samples of the same type and kind of memory, whose values are not used."""
         return Batch.from_array(np.zeros((n, *shape), self.spec.dtype))
 
     def shorten(self) -> None:
-        """Takes over from `rows`, which nobody has read before, how much of the samples a kernel has made."""
+        """Sets the spec to the shapes that a kernel has written to `rows`. Call before `rows` is read by anything
+        else."""
         spec = self.spec
         self.spec = Spec(self.rows["shape"][:, : spec.ndim].copy(), spec.dtype, spec.layout)
         self._packed = None
 
     def relabel(self, spec: Spec) -> Self:
-        """The same memory seen with another shape or layout."""
+        """The same memory with another shape or layout."""
         rows = spec.packed()
         rows["data"] = self.rows["data"]
         return self.with_rows(spec, rows, self.owners, self.sources)
@@ -314,21 +315,21 @@ class Batch:
 
     @property
     def is_borrowed(self) -> bool:
-        for owner in self.owners:  # quicker than any()
+        for owner in self.owners:  # faster than any()
             if isinstance(owner, Borrowed):
                 return True
         return False
 
     @property
     def is_read_only(self) -> bool:
-        """Whether who gets the samples may not write to them."""
+        """Whether receivers may not write to the samples."""
         for owner in self.owners:
             if type(owner) is Kept:
                 return True
         return False
 
     def protect(self) -> None:
-        """From now on who gets the samples may not write to them."""
+        """Makes the samples read-only for receivers."""
         self.owners = (Kept(self.owners),)
         if self._array is not None:
             self._array = self._array.view()
@@ -336,11 +337,11 @@ class Batch:
 
     @property
     def changes(self) -> bool:
-        """Whether it is borrowed from somebody who may write to it."""
+        """Whether the memory belongs to an owner that may still write to it."""
         return any(isinstance(owner, Borrowed) and not isinstance(owner, Kept) for owner in self.owners)
 
     def packed_copy(self, pool: kernels.Pool | None = None, memory: Any = Buffer) -> Batch:
-        """The samples copied into a new block of `memory(nbytes)`, by the threads of `pool` if there is one."""
+        """Copies the samples into a new block of `memory(nbytes)`, using the threads of `pool` if given."""
         out = Batch.allocate(self.spec, self.sources, memory)
         to, source, n, nbytes = out.rows_address, self.rows_address, len(self), out.owners[0].nbytes
         if nbytes < _WORTH_THREADS:
@@ -352,8 +353,8 @@ class Batch:
         return out
 
     def put(self, indices: np.ndarray, other: Batch) -> Batch:
-        """This batch with the samples at `indices` replaced by those of `other`: in place where shapes agree and the
-        memory is of the pool, not the user's."""
+        """Returns this batch with the samples at `indices` replaced by those of `other`: in place if the shapes are
+        equal and the memory is from the pool, not the user's."""
         pooled = self._array is None and all(isinstance(o, Buffer) for o in self.owners)
         if pooled and (self.spec.stored[indices] == other.spec.stored).all():
             for j, i in enumerate(indices):

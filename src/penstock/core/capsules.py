@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DLPack capsules that come without the tensor they are of."""
+"""DLPack capsules passed without the tensor object they belong to."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-# DLPack's numbers of memory: the host's, also if it is pinned; CUDA's devices', and managed memory.
+# DLDeviceType values: host and pinned host memory; CUDA devices and managed memory.
 _ON_HOST, _ON_GPU = (1, 3), (2, 13)
-# Where a managed tensor says which: behind the address of its data, in front of which versioned ones have 32
-# bytes more.
+# Offset of the device type in a managed tensor: after the data address. Versioned tensors have 32 bytes before it.
 _DEVICE_AT = {b"dltensor": 8, b"dltensor_versioned": 40}
 _Capsule = type(datetime.datetime_CAPI)
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
@@ -22,7 +21,7 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 class _OfCapsule:
-    """What NumPy takes for the tensor."""
+    """A wrapper that implements the DLPack protocol for np.from_dlpack."""
 
     def __init__(self, capsule: Any):
         self._capsule = capsule
@@ -39,12 +38,12 @@ def is_capsule(object: Any) -> bool:
 
 
 def is_spent(capsule: Any) -> bool:
-    """Whether somebody has taken its tensor, which can be done once."""
+    """Whether its tensor has been consumed; that is possible once."""
     return _name_of(capsule) in (b"used_dltensor", b"used_dltensor_versioned")
 
 
 def array_of(capsule: Any) -> np.ndarray:
-    """The array of a capsule, whose memory it shares. BufferError if it is on a GPU."""
+    """An array that shares the capsule's memory. BufferError if that is on a GPU."""
     if is_spent(capsule):
         raise ValueError(
             "an invalid DLPack tensor capsule: somebody has taken its tensor already, which can be done only once; "
@@ -59,7 +58,7 @@ def array_of(capsule: Any) -> np.ndarray:
 
 
 def is_on_gpu(capsule: Any) -> bool:
-    """Whether the data of a capsule that is not spent lies on a GPU."""
+    """Whether the data is on a GPU. Requires a capsule that is not spent."""
     return _device_type(capsule) in _ON_GPU
 
 

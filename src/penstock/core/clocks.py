@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time of threads."""
+"""CPU time of threads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Clocks = ctypes.c_int64 * 3
 
 
 def clocks() -> ctypes.Array:
-    """Processor time of this thread in nanoseconds: all of it, in native calls that take a while, and, of these, in
-    calls of the GPU's driver. A thread that waits, for Python's lock or for the GPU, say, takes none."""
+    """CPU time of this thread in nanoseconds: total; in long native calls; and, as part of those, in calls of the GPU
+    driver. Waiting, such as for the GIL or the GPU, does not count."""
     now = Clocks()
     library().thread_clocks(now)
     return now

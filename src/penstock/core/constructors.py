@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments under names that do not exist: said by the name that was called, with the nearest one that does."""
+"""Errors for unknown argument names, which name the called class or function and suggest the nearest valid name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_names(called: str, given: Iterable[str], valid: Collection[str]) -> No
 def names_checked(
     init: Callable[Concatenate[_Object, _Given], None],
 ) -> Callable[Concatenate[_Object, _Given], None]:
-    """A constructor that tells of unknown names under the name of the class, which may be a program's own."""
+    """Wraps a constructor to report unknown names under the name of the class, which may be a user's subclass."""
     valid = inspect.signature(init).parameters.keys() - {"self"}
 
     @functools.wraps(init)
@@ -41,7 +41,7 @@ def names_checked(
 
 
 def keywords_checked(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """A function that tells of unknown names as constructors do."""
+    """Wraps a function to report unknown names as `names_checked` does."""
     valid = inspect.signature(function).parameters.keys()
 
     @functools.wraps(function)
@@ -54,7 +54,7 @@ def keywords_checked(function: Callable[_Given, _Result]) -> Callable[_Given, _R
 
 
 def of_signature(called: str, signature: inspect.Signature, args: Any, kwargs: Any) -> inspect.BoundArguments:
-    """`signature.bind(*args, **kwargs)`, with errors in the name of what was called."""
+    """`signature.bind(*args, **kwargs)`, with errors that name `called`."""
     check_names(called, kwargs, signature.parameters)
     try:
         return signature.bind(*args, **kwargs)
@@ -65,8 +65,7 @@ def of_signature(called: str, signature: inspect.Signature, args: Any, kwargs: A
 def with_signature_of(
     other: Callable[Concatenate[Any, _Given], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, _Given], None]]:
-    """For a constructor that hands on what it gets: to its callers, and to type checkers, it has the parameters of
-    the `other` one."""
+    """Gives a constructor that forwards its arguments the signature of `other`, at run time and for type checkers."""
 
     def given(init: Callable[..., None]) -> Callable[Concatenate[Any, _Given], None]:
         init.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]

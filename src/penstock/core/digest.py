@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names an exact set of kernel sources: the library carries the digest of those it was built from, and that of those
-which an installed package has, too."""
+"""Identifies an exact set of kernel sources. The library contains two digests: of all the sources it was built from,
+and of those shipped in an installed package."""
 
 import os
 import sys
 
-SHIPPED = (".h", ".cu")  # what argument rows and the GPU's kernels are made of
+SHIPPED = (".h", ".cu")  # used for argument rows and GPU kernels
 
 
 def digest(root: str, endings: tuple[str, ...] = (*SHIPPED, ".cpp")) -> str:
-    import hashlib  # OpenSSL, which takes as long to load as many operators
+    import hashlib  # loads OpenSSL, which takes as long as many operators
 
     h = hashlib.sha256()
     paths = [os.path.join(folder, f) for folder, _, files in os.walk(root) for f in files if f.endswith(endings)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers of kernels that draw by themselves (kernels/random/draws.h)."""
+"""Random numbers of kernels that draw their own (kernels/random/draws.h)."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from .op import Arguments
 
 
 def draws(a: Arguments) -> dict[str, object]:
-    """The fields of a kernel's arguments that its random numbers follow from."""
+    """The kernel argument fields that determine its random numbers."""
     return a.random.fields()

@@ -67,7 +67,7 @@ class DALIInterpType(_Enum):
 
 _NUMPY = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?")
 _TO_NUMPY = {DALIDataType(i): np.dtype(name) for i, name in enumerate(_NUMPY)}
-# Enumerations travel through a graph as 32-bit integers.
+# Enumerations are passed through a graph as 32-bit integers.
 for _t in (DALIDataType.DATA_TYPE, DALIDataType.IMAGE_TYPE, DALIDataType.INTERP_TYPE):
     _TO_NUMPY[_t] = np.dtype("i4")
 _FROM_NUMPY = {np.dtype(name): DALIDataType(i) for i, name in enumerate(_NUMPY)}
@@ -107,7 +107,7 @@ def middle(dtype: np.dtype) -> float:
 
 
 def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Rounded, halves away from zero, and clamped to the range of the type; NaN becomes 0."""
+    """Returns x rounded, halves away from zero, and clamped to the range of the type; NaN becomes 0."""
     if dtype.kind == "f" or x.dtype.kind == "b":
         with np.errstate(over="ignore"):
             return x.astype(dtype)
@@ -117,6 +117,6 @@ def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype.kind == "b":
         return x != 0
     info = np.iinfo(dtype)
-    # Of 64-bit integers the ends are no floats: compared, not clipped.
+    # The limits of 64-bit integers are not exact as floats, so compare with them instead of clipping.
     inside = np.where((x >= info.min) & (x <= info.max), x, 0).astype(dtype)
     return np.where(x >= info.max, dtype.type(info.max), np.where(x <= info.min, dtype.type(info.min), inside))

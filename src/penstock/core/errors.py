@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that name the operator, the line, the sample, what was given and what is accepted."""
+"""Errors that name the operator, the user's line, the sample, the value given and the values accepted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ArgumentOverflow(ArgumentValueError, OverflowError):
 class UnexpectedArgument(ArgumentTypeError, KeyError):
     """An argument that does not exist; also a KeyError, as in DALI."""
 
-    __str__ = Exception.__str__  # that of KeyError quotes the text
+    __str__ = Exception.__str__  # KeyError's own quotes the text
 
 
 class AxisError(ValueError, IndexError):
@@ -52,7 +52,7 @@ class AxisError(ValueError, IndexError):
 
 
 def of_argument(error: Exception, text: str) -> Exception:
-    """The error of a call with wrong arguments, as who knows DALI expects it, with another text."""
+    """Returns an error with another text, of the type that DALI users expect for wrong arguments."""
     kind = type(error)
     told = {TypeError: ArgumentTypeError, ValueError: ArgumentValueError, AxisError: ArgumentValueError}
     return told.get(kind, kind)(text)
@@ -80,8 +80,8 @@ class WorkerError(RuntimeError):
 class SampleErrors(Exception):
     """Raised by an operator for samples that it can't process: {row: reason}. The pipeline's `on_error` handles them.
 
-    A source also sets `sources`, the origin of each row, as there is no batch yet that has it; and, if it has read the
-    other rows, the `batches` with those."""
+    A source also sets `sources`, the origin of each row, as there is no batch yet; and, if it has loaded the other
+    rows, `batches` with those rows."""
 
     def __init__(
         self, reasons: dict[int, str], sources: Sequence[str] | None = None, batches: tuple[Batch, ...] | None = None
@@ -120,7 +120,7 @@ class Site(NamedTuple):
 
 
 def user_sites(limit: int = 4) -> tuple[Site, ...]:
-    """The innermost lines of the user's program that led here, outermost first; nothing of this package."""
+    """The innermost lines of the user's program on the call stack, outermost first; without lines of this package."""
     sites: list[Site] = []
     frame = sys._getframe(1)
     inside = True
@@ -128,7 +128,7 @@ def user_sites(limit: int = 4) -> tuple[Site, ...]:
         file = frame.f_code.co_filename
         if file.startswith(_PACKAGE):
             if not inside:
-                break  # the caller of the pipeline function is this package again
+                break  # the pipeline function was itself called by this package
         else:
             inside = False
             sites.append(Site(file, frame.f_lineno, frame.f_code.co_name))
@@ -147,7 +147,7 @@ def warn_deprecated(text: str) -> None:
 
 
 def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str) -> str:
-    """The text of an operator's error, in the form DALI's users know."""
+    """The text of an operator's error, in DALI's form."""
     where = ""
     if sites:
         where = (
@@ -159,17 +159,17 @@ def describe(display_name: str, device: str, sites: tuple[Site, ...], cause: str
 
 
 def different_sizes(n: int, other: str, n_other: int) -> str:
-    """The text of an error: a source of n samples beside another one."""
+    """Error text: a source has n samples and another source has a different number."""
     return f"the batch has {n} samples, that of '{other}' {n_other}; all sources of a pipeline give batches of one size"
 
 
 def listed(values) -> str:
-    """Numbers as short as they can be told: `[1e+30, 2.5]`."""
+    """Numbers in short form: `[1e+30, 2.5]`."""
     return f"[{', '.join(f'{v:g}' for v in values)}]"
 
 
 def no_axis(name: str, argument: str, layout: str) -> str:
-    """The text of an error: an axis that is asked for by name, and is not there."""
+    """Error text: an axis given by name does not exist."""
     if layout:
         return f"Axis '{name}' is not present in the input layout '{layout}'; {argument} asks for it"
     return f"axis '{name}' of {argument} is not there: the input has no layout; fn.reshape(x, layout=...) gives it one"
@@ -177,17 +177,17 @@ def no_axis(name: str, argument: str, layout: str) -> str:
 
 def suggest(name: str, valid) -> str:
     """' Did you mean ...?' with the nearest valid name, or nothing."""
-    import difflib  # costs an import of its own, for errors only
+    import difflib  # imported only for errors
 
     near = difflib.get_close_matches(name, list(valid), 1)
-    if not near:  # perhaps hardly more than the case of letters is wrong
+    if not near:  # perhaps mainly the case of letters differs
         by_lower = {v.lower(): v for v in valid}
         near = [by_lower[n] for n in difflib.get_close_matches(name.lower(), by_lower, 1, 0.85)]
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
 def no_attribute(module: str, name: str) -> AttributeError:
-    """The error of a module that is asked for a name it has not, with the nearest one of its own."""
+    """The AttributeError of a module for an unknown name, with the nearest name it has."""
     if name.startswith("_"):
         return AttributeError(f"module '{module}' has no attribute '{name}'")
     names = vars(sys.modules[module])
@@ -196,7 +196,7 @@ def no_attribute(module: str, name: str) -> AttributeError:
 
 
 class NearestMembers(EnumMeta):
-    """Metaclass of enumerations that tell of the nearest member where one is asked for that they have not."""
+    """Metaclass of enumerations whose error for an unknown member suggests the nearest one."""
 
     if not TYPE_CHECKING:  # type checkers know the members
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps what was costly to make until somebody needs it again."""
+"""Keeps costly objects for reuse."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ T = TypeVar("T")
 
 
 class IdlePool(Generic[Key, T]):
-    """Objects that are not in use, by what they serve for: at most `each` of a kind, of at most `kinds` kinds. Nothing
-    is locked, so that destructors may give objects, in whatever thread and at whatever moment they run."""
+    """Idle objects by kind: at most `each` per kind, at most `kinds` kinds. Uses no lock, so that destructors may call
+    `give` in any thread at any time."""
 
     def __init__(self, each: int, kinds: int = 1 << 30):
         self._each, self._kinds = each, kinds
-        self._idle: dict[Key, list[T]] = {}  # each operation on it and its lists is done at once
+        self._idle: dict[Key, list[T]] = {}  # operations on it and its lists are atomic
 
     def take(self, kind: Key) -> T | None:
-        """The one that was given last, or None."""
+        """The most recently given object, or None."""
         try:
             return self._idle[kind].pop()
         except (KeyError, IndexError):
             return None
 
     def give(self, kind: Key, item: T) -> bool:
-        """Whether it is kept: it is not where there are enough."""
+        """Returns whether the object was kept; False if the pool is full."""
         idle = self._idle.get(kind)
         if idle is None:
             if len(self._idle) >= self._kinds:
@@ -37,7 +37,7 @@ class IdlePool(Generic[Key, T]):
         return True
 
     def close(self) -> None:
-        """Drops all, and keeps none from now on."""
+        """Drops all objects; later ones are not kept."""
         self._each = 0
         self._idle.clear()
 

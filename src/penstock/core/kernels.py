@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the native library and its kernels, and calls them. The only file that knows the structs of their C side."""
+"""Loads the native library and calls its kernels. The only file that knows the C structs of the native side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .library import Library, tell_of_python
 from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# The kernels' sources lie in the package where it is installed, else in the checkout.
+# Kernel sources are in the installed package, or else in the checkout.
 ROOT = os.path.join(_PACKAGE, "kernels")
 if not os.path.isdir(ROOT):
     ROOT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "kernels")
@@ -95,7 +95,7 @@ def library() -> Library:
 
 
 def read_struct(header: str, name: str) -> tuple[np.dtype, frozenset[str]]:
-    """The NumPy twin of `struct <name> {...};` in a kernel's header, and which of its fields are pointers."""
+    """The NumPy dtype of `struct <name> {...};` in a kernel's header, and the names of its pointer fields."""
     body = re.search(rf"struct {name} \{{(.*?)\n?\}};", header, re.S)
     if body is None:
         raise ImportError(f"[internal error] no `struct {name}` in the kernel's header")
@@ -115,7 +115,7 @@ def read_struct(header: str, name: str) -> tuple[np.dtype, frozenset[str]]:
 
 
 class Sources(NamedTuple):
-    """Kernels of another package: the folder of their sources, laid out as kernels/ is, and their library."""
+    """Kernels of another package: the folder of their sources, laid out like kernels/, and their library."""
 
     folder: str
     library: Library
@@ -125,9 +125,9 @@ _added: list[Sources] = []
 
 
 def add_library(path: str, folder: str) -> None:
-    """Lets operators use the kernels in a library of somebody else, whose sources lie in `folder`: `kernel =
-    "mine/solarize"` is folder/mine/solarize.{h,cu} and `solarize` in the library. Functions that it exports are found
-    in `library()`. Raises OSError if the library can't be loaded, ValueError for a kernel that is known already."""
+    """Registers the kernels of a third-party library with sources in `folder`: `kernel = "mine/solarize"` is
+    folder/mine/solarize.{h,cu} and `solarize` in the library. Its exported functions are available in `library()`.
+    Raises OSError if the library can't be loaded, ValueError if a kernel file already exists."""
     if any(os.path.samefile(s.folder, folder) for s in _added):
         return
     for at, _, files in os.walk(folder):
@@ -144,13 +144,13 @@ def add_library(path: str, folder: str) -> None:
 
 
 def folders() -> list[str]:
-    """Where sources of kernels lie."""
+    """Folders of kernel sources."""
     return [ROOT, *(s.folder for s in _added)]
 
 
 def file_of(path: str) -> str:
-    """Where a file is that lies below kernels/, such as "color/linear.cu", or below the folder of another library's
-    kernels; "" if there is none."""
+    """The path of a file below kernels/, such as "color/linear.cu", or below the folder of another library's kernels;
+    "" if there is none."""
     return next((file for f in folders() if os.path.exists(file := os.path.join(f, path))), "")
 
 
@@ -186,8 +186,8 @@ class Kernel:
         self.address = own.address(self.name)
 
     def rows(self, n: int, columns: Mapping[str, object]) -> tuple[np.ndarray, list]:
-        """Argument rows for `n` samples from columns or constants, and what must stay alive while they are used: see
-        `ArgumentRows.fill`."""
+        """Returns argument rows for `n` samples from columns or constants, and the objects that must stay alive while
+        they are used: see `ArgumentRows.fill`."""
         rows = ArgumentRows(n, self.args, self.pointers)
         return rows.array, rows.fill(columns)
 
@@ -196,7 +196,7 @@ _kernels: dict[str, Kernel] = {}
 
 
 def kernel(path: str) -> Kernel:
-    """One object for all threads, as plans compare kernels by identity."""
+    """Returns one shared object per kernel, as plans compare kernels by identity."""
     return _kernels.get(path) or _kernels.setdefault(path, Kernel(path))
 
 
@@ -221,19 +221,17 @@ class Step:
 
 
 class Outcome:
-    """What came of a chain: per sample a status (0, or 1 + step) and a reason, per row and step when it ran, and on
-    which thread; per step the sum over all rows in nanoseconds; and how many samples failed."""
+    """Result of running a chain. Per sample: a status (0, or 1 + failed step) and a reason. Per row and step: start and
+    end time. Per row: the thread. Per step: total nanoseconds over all rows. Also the number of failed samples."""
 
     __slots__ = ("_block", "_shape", "address", "errors", "failed", "status")
 
     def __init__(self, status: np.ndarray, n_rows: int, n_steps: int):
-        self.status = status  # (n_samples,) int32; samples that have failed before are passed over
+        self.status = status  # (n_samples,) int32; samples with a status other than 0 are skipped
         self.failed = 0
-        self.errors: ctypes.Array | None = (
-            None  # ERROR_SIZE bytes for each sample, of which the status says that it failed
-        )
+        self.errors: ctypes.Array | None = None  # ERROR_SIZE bytes per sample, valid if its status says that it failed
         self._shape = n_rows, n_steps
-        # One block, as it is cheaper to make: sums, spans, threads.
+        # One block is cheaper to allocate: sums, spans, threads.
         self._block, self.address = allocate(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, _INT64)
 
     @property
@@ -257,15 +255,14 @@ class Outcome:
 
 
 class Program:
-    """Steps in the form that the native side reads. It may run again and again, after other rows were put into `slots`,
-    but not twice at the same time."""
+    """Steps in the form that native code reads. Can run repeatedly after `slots` were updated, but not concurrently."""
 
     __slots__ = ("_chain", "_errors", "_n_steps", "_packed", "n_rows", "slots", "steps")
 
     def __init__(self, steps: list[Step], n_rows: int):
         self.steps, self.n_rows, self._n_steps = steps, n_rows, len(steps)
         self._packed = (_Step * len(steps))()
-        self.slots: list[list[_Slot]] = []  # per step those of the outputs, then of the inputs
+        self.slots: list[list[_Slot]] = []  # per step: outputs, then inputs
         for c, step in zip(self._packed, steps):
             c.kernel, c.args, c.args_stride = step.kernel.address, address(step.args), step.args.itemsize
             c.n_out, c.n_in = step.n_out, len(step.slots) - step.n_out
@@ -277,13 +274,13 @@ class Program:
         self._errors: ctypes.Array = ctypes.create_string_buffer(0)
 
     def run(self, pool: Pool, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> None:
-        """Takes every row through all steps; blocks without the GIL. What came of it is in `outcome`; the reasons of
-        failures can be read until the next run."""
+        """Runs all steps on every row; blocks without the GIL. The results are in `outcome`; its failure reasons are
+        valid until the next run."""
         outcome.failed = library().pool_run(pool.handle(), self.bind(outcome, sample_of, chunk))
 
     def bind(self, outcome: Outcome, sample_of: np.ndarray | None = None, chunk: int = 0) -> int:
         """The address of a `struct Chain` that runs all steps. `sample_of` (n_rows,) int32 is the sample of each row,
-        `chunk` how many rows a thread takes at a time (0: several if they are small)."""
+        `chunk` the rows that a thread takes at a time (0: automatic, several if they are small)."""
         c = self._chain
         if len(self._errors) < ERROR_SIZE * len(outcome.status):
             self._errors = ctypes.create_string_buffer(ERROR_SIZE * len(outcome.status))
@@ -298,7 +295,7 @@ class Program:
 
 
 class Pool:
-    """`n` persistent native threads. After a fork the child gets threads of its own at first use."""
+    """`n` persistent native threads. After a fork, the child starts its own threads at first use."""
 
     def __init__(self, n: int):
         self.n = n
@@ -311,18 +308,18 @@ class Pool:
         if not self._handle:
             raise RuntimeError(f"could not start {self.n} threads; lower num_threads")
         self.close = weakref.finalize(self, _destroy, self._handle, self._pid)
-        self.close.atexit = False  # a daemon thread may be using it until the very end
+        self.close.atexit = False  # daemon threads may use it until the process exits
 
     def handle(self) -> int:
-        """What the native side knows it by."""
+        """The native handle; starts new threads after a fork."""
         if os.getpid() != self._pid:
-            self.close.detach()  # the threads are the parent's
+            self.close.detach()  # the threads belong to the parent process
             self._start()
         return self._handle
 
     def fetcher(self, n_threads: int = 0, most_bytes: int = 0) -> Any:
-        """What reads the samples of data sets: a Fetcher of core/fetch.py. With as many threads, for files; with
-        `n_threads` for URLs."""
+        """The Fetcher (core/fetch.py) for data sets. With `n_threads` threads for URLs; 0: as many as this pool, for
+        files."""
         self.handle()
         key = n_threads or self.n, most_bytes
         found = self._fetchers.get(key)
@@ -351,9 +348,9 @@ def take_memory(nbytes: int) -> int:
 
 
 def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tuple[int, bool]:
-    """Fills the n rows, at the address `rows`, of samples of the extents `stored` (n, ndim), with their places in one
-    block for `data`: packed if they have one shape, else each 64-byte aligned, with `guard` bytes behind each. Gives
-    the size of the block, and whether they have one shape; raises MemoryError for sizes beyond all memory."""
+    """Fills the n tensor rows at address `rows` for samples with extents `stored` (n, ndim). `data` becomes the offset
+    in one block: packed if all have one shape, else each 64-byte aligned, with `guard` bytes behind each. Returns the
+    size of the block and whether all have one shape; raises MemoryError if the size overflows."""
     n, ndim = stored.shape
     check_dims(ndim)
     about = (ctypes.c_int64 * 2)()
@@ -363,5 +360,5 @@ def lay_out_batch(stored: np.ndarray, dtype: int, guard: int, rows: int) -> tupl
 
 
 def own_memory(address: int) -> object:
-    """What gives memory of the pool back when nothing refers to it any more."""
+    """An object that returns pool memory when it is no longer referenced."""
     return library().own_memory(address)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of a native library, as they describe themselves (kernels/core/export.h)."""
+"""Functions of a native library, with the signatures that the library exports (kernels/core/export.h)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _TYPES: dict[str, Any] = {
 
 class Library:
     """The functions of a native library are its attributes. They get their signatures at first use: from the line
-    EXPORT_SHORT or EXPORT_LONG behind their definitions, which also says whether a call keeps the GIL or drops it.
+    EXPORT_SHORT or EXPORT_LONG after their definitions, which also says whether a call keeps or releases the GIL.
     Raises OSError if there is no such library."""
 
     def __init__(self, path: str):
         self.name = os.path.basename(path)
-        self.others: list[Library] = []  # where functions are looked for that this one has not
+        self.others: list[Library] = []  # searched for functions that this library does not have
         self._dropping, self._keeping = ctypes.CDLL(path), ctypes.PyDLL(path)
 
     def __getattr__(self, name: str) -> Any:
@@ -55,7 +55,7 @@ class Library:
         return function
 
     def address(self, name: str) -> int:
-        """Where a function is; it need not be one that Python can call."""
+        """The address of a function, which Python need not be able to call."""
         if not hasattr(self._dropping, name):
             return self._other(name).address(name)
         return ctypes.cast(self._dropping[name], ctypes.c_void_p).value or 0
@@ -67,7 +67,7 @@ class Library:
         raise AttributeError(f"[internal error] {self.name} has no function '{name}'")
 
     def size_of_arguments(self, kernel: str) -> tuple[int, int]:
-        """The bytes of a row of a kernel's arguments, and the version of how kernels are called, when it was built."""
+        """The size in bytes of a kernel's argument row and the kernel interface version, as compiled."""
         try:
             describe = self._dropping[f"{kernel}_built"]
         except AttributeError:
@@ -80,7 +80,7 @@ class Library:
         return size, version
 
     def digest(self) -> str:
-        """Names the sources that it was built from; "" if it does not say so."""
+        """The digest of the sources it was built from; "" if it has none."""
         try:
             describe = self._dropping["kernels_digest"]
         except AttributeError:
@@ -97,7 +97,7 @@ _OF_PYTHON = (
 
 
 def tell_of_python(lib: Library) -> None:
-    """Says where Python's functions are that our library calls, and when Python ends."""
+    """Gives our library the addresses of the Python functions it calls, and registers its exit handler."""
     addresses = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _OF_PYTHON]
     lib.python_functions((ctypes.c_void_p * len(_OF_PYTHON))(*addresses))
     atexit.register(lib.python_ends)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings of folders in object stores: of any number of objects, in columns, and kept in the cache."""
+"""Listings of folders in object stores, of any number of objects: stored as columns and cached."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import numpy as np
 from . import array_files, kernels, storage
 from .store_errors import RequestFailed
 
-_AT_ONCE = 32  # folders that are listed
+_AT_ONCE = 32  # folders listed concurrently
 _PER_PAGE = 1000
-# A folder is listed with all that is in its own folders, page by page, as long as it has not much more of that.
+# A folder is listed recursively, page by page, until its subfolders have more objects than this and than itself.
 _MOST_DEEPER = 10_000
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Objects directly in a folder, in the order of the bytes of their names."""
+    """Objects directly in a folder, in the byte order of their names."""
 
-    names: np.ndarray  # uint8, a zero behind each
+    names: np.ndarray  # uint8, each name terminated by a zero
     sizes: np.ndarray  # (n,) int64
     versions: np.ndarray  # (n,) uint64: hashes of the ETags
 
     def pages(self) -> Iterator[list[bytes]]:
-        """Their names."""
+        """Names, at most _PER_PAGE at a time."""
         ends = np.flatnonzero(self.names == 0)
         for first in range(0, len(ends), _PER_PAGE):
             begin = ends[first - 1] + 1 if first else 0
@@ -43,7 +43,7 @@ class Listing:
 
 
 class _Columns:
-    """A listing while it comes."""
+    """A listing being received."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[bytes, np.ndarray, np.ndarray]] = []
@@ -75,7 +75,7 @@ class _Columns:
 
 
 def objects_in(url: str) -> Listing:
-    """What lies directly in a folder; its objects have to be read in these versions. Raises OSError."""
+    """Lists the objects directly in a folder. They must then be read in these versions. Raises OSError."""
     active = storage.current()
     name, age = active.listing_file(url, "objects"), active.connection.limits.listing_s
     found = _kept(name, age)
@@ -93,7 +93,7 @@ def objects_in(url: str) -> Listing:
 
 
 def folders_in(url: str) -> list[str]:
-    """Names of the folders directly in a folder, in the order of their bytes. Raises OSError."""
+    """Names of the folders directly in a folder, in byte order. Raises OSError."""
     active = storage.current()
     name = active.listing_file(url, "folders")
     found = _kept(name, active.connection.limits.listing_s)
@@ -106,8 +106,8 @@ def folders_in(url: str) -> list[str]:
 
 
 def objects_in_each(urls: Sequence[str]) -> Iterator[Listing]:
-    """Of several folders, which are listed at the same time."""
-    from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
+    """Listings of several folders, which are listed concurrently."""
+    from concurrent.futures import ThreadPoolExecutor  # imported here to keep `import penstock` fast
 
     with ThreadPoolExecutor(_AT_ONCE, "penstock listing") as pool:
         futures = [pool.submit(contextvars.copy_context().run, objects_in, url) for url in urls]
@@ -123,7 +123,7 @@ def _objects_in(stores: Any, url: str) -> Listing:
     found, deeper, behind, is_done = _Columns(), 0, "", False
 
     def go_on(s: Any) -> None:
-        """A page that fails is asked for again, not those before it."""
+        """Retries only the failed page, not those before it."""
         nonlocal found, deeper, behind, is_done
         before = behind
         try:
@@ -139,7 +139,7 @@ def _objects_in(stores: Any, url: str) -> Listing:
                     break
             is_done = True
         except RequestFailed:
-            if not found.is_sorted:  # there is no place to go on from
+            if not found.is_sorted:  # a listing that is not sorted can't be resumed
                 found, deeper, behind = _Columns(), 0, ""
             elif behind != before:
                 return

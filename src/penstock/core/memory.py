@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of samples: blocks of the pool, views of them, and who else has a right to them."""
+"""Memory of samples: blocks of the pool, views of them, and shared ownership."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Buffer:
-    """64-byte aligned memory from the pool; goes back to it when nothing refers to it any more."""
+    """64-byte aligned memory from the pool; returned to it when no longer referenced."""
 
     __slots__ = ("__weakref__", "_owned", "address", "nbytes")
 
@@ -25,7 +25,7 @@ class Buffer:
 
     @classmethod
     def at(cls, address: int, nbytes: int) -> Self:
-        """That of memory which was taken from the pool."""
+        """Takes ownership of memory that was taken from the pool."""
         buffer = cls.__new__(cls)
         buffer.nbytes, buffer.address = nbytes, address
         buffer._owned = kernels.own_memory(address)
@@ -33,7 +33,7 @@ class Buffer:
 
 
 class _View:
-    """Lets NumPy look at memory and keep its owner alive."""
+    """Exposes memory to NumPy and keeps its owner alive."""
 
     __slots__ = ("__array_interface__", "owner")
 
@@ -50,8 +50,7 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype, owner: object, r
 
 
 class Borrowed:
-    """An owner that goes on using its memory: such batches are copied before they are given out, where they may be
-    written to."""
+    """An owner that keeps using its memory. If a receiver may write to such a batch, it gets a copy."""
 
     __slots__ = ("owner",)
 
@@ -60,7 +59,7 @@ class Borrowed:
 
 
 class Kept(Borrowed):
-    """An owner whose memory nobody else may write to, such as the user's own arrays: such batches are given out as they
-    are, as arrays that can't be written to, and copied where somebody gets the address who could write there."""
+    """An owner whose memory nobody else may write to, such as the user's own arrays. Such batches are returned as
+    read-only arrays without a copy, and are copied for receivers that get a writable address."""
 
     __slots__ = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to object stores and servers, by obstore (the extra `penstock[remote]`)."""
+"""Requests to object stores and servers through obstore (the extra `penstock[remote]`)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .storage import Version, without_secrets
 from .store_errors import FOR_GOOD, NOT_REACHABLE, SERVER_BUSY, RequestFailed, failure, first_line
 
 TO_THE_END, ONLY_SIZE = -1, -2
-_PIECE = 4 << 20  # of an object that is copied
-_GZIP = 31  # of zlib's kinds of data
+_PIECE = 4 << 20  # bytes per piece of a copied object
+_GZIP = 31  # zlib's window bits for gzip data
 _IDENTITY = ("endpoint", "base_url", "account_name", "use_emulator", "service_account")
 T = TypeVar("T")
 
-_first_used_by: int | None = None  # the process, as a client library's threads do not survive a fork
+_first_used_by: int | None = None  # process id, as a client library's threads do not survive a fork
 
 
 class Unchanged(Exception):
-    """The object is still of the version whose bytes are not wanted."""
+    """The object still has the version that the caller already has."""
 
 
 def _obstore() -> Any:
@@ -63,8 +63,9 @@ class Stores:
     def get(
         self, url: str, offset: int, length: int, unless: str = "", has_begun: Callable[[], object] = lambda: None
     ) -> tuple[Version, Any, int]:
-        """An object's version, bytes of it, and the address of these. `length`: or TO_THE_END, or ONLY_SIZE. Tells when
-        the answer `has_begun`. Raises RequestFailed, or Unchanged if it is the version with the ETag `unless`."""
+        """Returns the object's version, its bytes, and the address of these. `length` may be TO_THE_END or ONLY_SIZE.
+        Calls `has_begun` when the response arrives. Raises RequestFailed, or Unchanged if the object's ETag is
+        `unless`."""
         store, path = self._store(url)
         try:
             if length == ONLY_SIZE:
@@ -102,7 +103,7 @@ class Stores:
         return Version(meta["size"], _tag(meta))
 
     def list_folder(self, url: str) -> tuple[list[str], list[tuple[str, Version]]]:
-        """Names of the folders and objects directly in a folder, in the order of their bytes."""
+        """Names of the folders and objects directly in a folder, in byte order."""
         store, path = self._store(url.rstrip("/") + "/")
         try:
             found = self._obstore.list_with_delimiter(store, path)
@@ -115,15 +116,15 @@ class Stores:
     def list_pages(
         self, url: str, n: int, behind: str = ""
     ) -> Iterator[tuple[list[bytes], list[int], list[str], int, str]]:
-        """Objects below a folder, `n` at a time: names, sizes and tags of those directly in it, how many others there
-        are, and the last key. Only those whose keys come after `behind`."""
+        """Lists objects below a folder in pages of `n`, starting after the key `behind`. Yields names, sizes and tags
+        of the objects directly in it, the number of objects in subfolders, and the last key."""
         store, path = self._store(url.rstrip("/") + "/")
         skip = len(path)
         try:
             for page in self._obstore.list(store, path, offset=behind or None, chunk_size=n):
                 last = page[-1]["path"]
-                page = [m for m in page if m["path"] > behind]  # there are servers that begin anew all the same
-                # Some tools make empty objects with the names of folders, behind which the folders' objects come.
+                page = [m for m in page if m["path"] > behind]  # some servers ignore the offset and start over
+                # Some tools create empty objects named like folders, listed before the objects in these folders.
                 inner = {m["path"][skip:].partition("/")[0] for m in page if "/" in m["path"][skip:]}
                 direct = [m for m in page if len(m["path"]) > skip and "/" not in m["path"][skip:]]
                 direct = [m for m in direct if m["size"] or m["path"][skip:] not in inner]
@@ -139,12 +140,12 @@ class Stores:
             raise failure(e, f" when {without_secrets(url)} was listed") from None
 
     def identity(self, url: str) -> str:
-        """What tells the store from others in which the same URL names something else."""
+        """Identifies the store among those where the same URL names a different object."""
         config = getattr(self._store(url)[0], "config", {})
         return repr(sorted((k, str(v)) for k, v in config.items() if k in _IDENTITY))
 
     def list_all(self, url: str) -> Iterator[tuple[str, Version]]:
-        """Names, from the URL on, of all objects below it, as they come."""
+        """All objects below the URL, with names relative to it, in the order of the listing."""
         store, path = self._store(url)
         try:
             for page in self._obstore.list(store, path):
@@ -154,8 +155,8 @@ class Stores:
             raise failure(e, f" when {without_secrets(url)} was listed") from None
 
     def download(self, url: str, file: str) -> int:
-        """Writes an object's content to a file of this machine, by pieces, as it may be larger than memory. Gives how
-        many bytes there are. Raises RequestFailed, and OSError of the file."""
+        """Writes an object's content to a local file in pieces, as it may be larger than memory. Returns the number of
+        bytes. Raises RequestFailed, and OSError for the file."""
         store, path = self._store(url)
         with open(file, "wb") as f:
             try:
@@ -179,7 +180,7 @@ class Stores:
             return f.tell()
 
     def put(self, url: str, data: bytes | Path) -> None:
-        """Writes an object: bytes, or a file's content, by pieces. Raises RequestFailed."""
+        """Writes an object from bytes, or from a file in pieces. Raises RequestFailed."""
         store, path = self._store(url)
         try:
             self._obstore.put(store, path, data)
@@ -187,7 +188,7 @@ class Stores:
             raise failure(e, f" when {without_secrets(url)} was written") from None
 
     def patiently(self, ask: Callable[[Stores], T]) -> T:
-        """What `ask` gives. What may pass is tried again, as native code does for requests of its own."""
+        """Returns the result of `ask`. Retries temporary failures by the same rules as native code."""
         patience_s, most_tries = self.limits.patience_s, self.limits.most_tries
         begin, tries, said = time.monotonic(), 0, False
         while True:
@@ -205,7 +206,7 @@ class Stores:
     def _store(self, url: str) -> tuple[Any, str]:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https"):
-            if parts.query:  # a signed URL, whose query is the server's
+            if parts.query:  # a signed URL: its query is needed by the server
                 return self._made(url), ""
             return self._made(f"{parts.scheme}://{parts.netloc}/"), unquote(parts.path).lstrip("/")
         bucket, path = f"{parts.scheme}://{parts.netloc}", url[len(parts.scheme) + 3 + len(parts.netloc) + 1 :]
@@ -228,7 +229,7 @@ class Stores:
             "read_timeout": timedelta(seconds=self.limits.read_s),
             **options.pop("client_options", {}),
         }
-        # Trying again is done for all kinds of clients in one place, where it is counted.
+        # Retries for all kinds of clients are made, and counted, in one place.
         retry = {"max_retries": 0}
         try:
             if base.startswith("http"):
@@ -249,7 +250,7 @@ def _tag(meta: Mapping[str, Any]) -> str:
 
 
 def _unzipped(data: Any, unpacker: Any = None) -> bytes:
-    """By an `unpacker` a part of it."""
+    """Decompresses gzip data; with `unpacker`, one piece of a stream."""
     try:
         return unpacker.decompress(data) if unpacker else zlib.decompress(data, _GZIP)
     except zlib.error as e:

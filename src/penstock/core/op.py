@@ -29,13 +29,13 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "required"})()
 
 @cache
 def snake_case(name: str) -> str:
-    """The name in fn of a class in ops: "CoordFlip" gives "coord_flip". BBox, TFRecord and MXNet are one word each."""
+    """The fn name of an ops class: "CoordFlip" gives "coord_flip". BBox, TFRecord and MXNet are one word each."""
     name = re.sub("BBox|TFRecord|MXNet", lambda word: word[0].capitalize(), name)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def rule(method: Callable[..., R]) -> Callable[..., R]:
-    """Tells type checkers that an operator's own form of `method` takes as many inputs, by name, as it has."""
+    """Tells type checkers that an operator may override `method` with its own number of named inputs."""
     return method
 
 
@@ -62,7 +62,7 @@ class Arg:
 
     tensor = False
     per_frame = False
-    is_index = False  # data is integers without dimensions
+    is_index = False  # accepts only scalar integers as data
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Arg:
         self.vector = isinstance(type, list)
         self.type = type[0] if isinstance(type, list) else type
         self.default, self.doc, self.hidden, self.deprecated, self.ragged = default, doc, hidden, deprecated, ragged
-        self.name, self.bits = "", 64 if hidden else bits  # of integers; 32 of them as in DALI
+        self.name, self.bits = "", 64 if hidden else bits  # size of integers; 32 bits by default, as in DALI
 
     def __set_name__(self, owner, name):
         self.name = name
@@ -92,7 +92,7 @@ class Arg:
         return _LONG if self.type is int and self.bits == 64 else _COLUMN_TYPES.get(self.type, np.dtype("i4"))
 
     def convert(self, value: Any) -> Any:
-        """The value as the argument's type; TypeError or ValueError with what is accepted."""
+        """Converts the value to the argument's type. Raises TypeError or ValueError that says what is accepted."""
         if value is None:
             return None
         if not self.vector:
@@ -150,7 +150,7 @@ class PerFrame(PerSample):
 
 
 class Returned:
-    """What an argument holds that takes what calls of operators return: of each one output, a list or a dictionary."""
+    """The value of an argument that takes outputs of other operator calls: a single one, a list or a dictionary."""
 
     def __init__(self, outputs: Iterable[Any]):
         self.outputs = tuple(outputs)
@@ -168,23 +168,23 @@ class Arguments:
     n: int
     random: rng.Random
     batches: list[Batch | None]
-    sample_of: np.ndarray | None = None  # where rows are frames: the sample of each
-    row_lengths: Mapping[str, np.ndarray] = {}  # (n,) of arguments that have a vector of another length for each row
+    sample_of: np.ndarray | None = None  # if rows are frames: the sample of each row
+    row_lengths: Mapping[str, np.ndarray] = {}  # (n,) vector lengths of arguments whose length differs between rows
     native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels
-    gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, there: see exec/gpu/functions.py
+    gpu: Any = None  # in `run` of an operator that `runs_on_gpu`, on the GPU: see exec/gpu/functions.py
 
     def __init__(self, n: int, random: rng.Random, values: dict[str, Any]):
-        self.__dict__ = own = values.copy()  # quicker than to set one after the other
+        self.__dict__ = own = values.copy()  # faster than setting attributes one by one
         own["n"], own["random"] = n, random
 
     def lengths(self, name: str) -> np.ndarray:
-        """(n,) number of values in the vector `name` of each sample; the rest of its row in the column is zeros."""
+        """Lengths (n,) of the vector `name` of each sample; the rest of its row in the column is zero."""
         lengths = self.row_lengths.get(name)
         return np.full(self.n, getattr(self, name).shape[1], "i8") if lengths is None else lengths
 
     def peeked(self, i: int) -> Batch:
-        """Input `i`, whose data the operator peeks into."""
+        """The batch of input `i`. Requires that the operator peeks into it."""
         batch = self.batches[i]
         assert batch is not None, f"input {i} is not among those that the operator peeks into"
         return batch
@@ -194,50 +194,50 @@ class Arguments:
 
     if TYPE_CHECKING:
 
-        def __setattr__(self, name: str, value: Any) -> None: ...  # what `plan` adds
+        def __setattr__(self, name: str, value: Any) -> None: ...  # attributes added by `plan`
 
 
 class Operator:
     """Base of all operators. Arguments every operator has."""
 
     module: ClassVar[str] = ""  # "decoders" for fn.decoders.image
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)  # "gpu" too, unless a class says it, if its kernel has a .cu file
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)  # if no class sets it: also "gpu" if its kernel has a .cu file
     inputs: ClassVar[tuple[int, int]] = (1, 1)  # smallest and largest number of inputs
-    positional: ClassVar[tuple[str, ...]] = ()  # arguments that may be given by position, where there are no inputs
+    positional: ClassVar[tuple[str, ...]] = ()  # arguments accepted by position if there are no inputs
     layouts: ClassVar[tuple[str, ...]] = ()  # accepted for input 0; () accepts all
     kernel: ClassVar[str] = ""  # "color/linear" for kernels/color/linear.h
-    by_frame: bool = True  # a sequence ("F...") reaches the operator frame by frame, without its F
-    runs_frames: ClassVar[bool] = False  # `run`, too, gets frames as rows: of inputs, else of arguments per frame
-    in_place: ClassVar[bool] = False  # its kernel also runs where its first input lies in the memory of its output
-    windowed: ClassVar[str] = ""  # axes along which it can make a window of its output, e.g. "HW"
-    # Operators that may follow it on the CPU, and for each the one that does both at once.
+    by_frame: bool = True  # a sequence ("F...") is passed frame by frame, without its F
+    runs_frames: ClassVar[bool] = False  # `run` also gets frames as rows: of inputs, or else of per-frame arguments
+    in_place: ClassVar[bool] = False  # its kernel can write its output over its first input
+    windowed: ClassVar[str] = ""  # axes along which it can compute only a window of its output, e.g. "HW"
+    # Operators that may follow it on the CPU, each with the operator that fuses the two.
     fuses_with: ClassVar[dict[str, str]] = {}
-    gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it there, if no chain does
-    cuts: ClassVar[bool] = False  # gives a window of its input, mostly a small part
-    reads_rest: ClassVar[bool] = False  # of files that were not read to their end it reads what it needs (unread.h)
-    peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]): made before its chain begins
-    copied: ClassVar[tuple[int, ...]] = ()  # inputs that a GPU operator takes from the CPU, too, and copies
-    metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read: they may lie anywhere
-    n_named: ClassVar[int | None] = None  # how many inputs tell where samples come from; None: all
-    regroups: ClassVar[bool] = False  # `run` gives out samples of its inputs, not copies: it can do so on either device
-    by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` says where they lie (a.batches[i].rows)
-    runs_on_gpu: ClassVar[bool] = False  # `run` takes batches of the GPU, too; `a.gpu` is then given
+    gpu_stage: ClassVar[str] = ""  # "module:Class" of the `gpu.stage.GpuStage` that runs it on the GPU outside chains
+    cuts: ClassVar[bool] = False  # returns a window of its input, usually a small part
+    reads_rest: ClassVar[bool] = False  # reads the rest of partially read files as needed (unread.h)
+    peeks: ClassVar[tuple[int, ...]] = ()  # inputs whose data `plan` reads (a.batches[i]); made before its chain starts
+    copied: ClassVar[tuple[int, ...]] = ()  # inputs that a GPU operator also accepts from the CPU, and copies
+    metadata: ClassVar[tuple[int, ...]] = ()  # inputs of which only spec and sources are read, on any device
+    n_named: ClassVar[int | None] = None  # how many inputs determine the source names of samples; None: all
+    regroups: ClassVar[bool] = False  # `run` returns samples of its inputs, not copies, and works on both devices
+    by_address: ClassVar[bool] = False  # its kernel gets no inputs; `params` passes their addresses (a.batches[i].rows)
+    runs_on_gpu: ClassVar[bool] = False  # `run` also accepts GPU batches; `a.gpu` is then set
     aliases: ClassVar[bool] = False  # no kernel: output 0 is the memory of input 0 with another spec
-    shortens: ClassVar[int | None] = None  # from this output on its kernel says how much of each it has made
-    n_inputs: int = 0  # of this call; for `n_outputs`
-    in_order: ClassVar[bool] = False  # `run` is called for one batch after the other, never for two at once
-    is_prompt: bool = False  # `run`, or `take` and `load`, wait for nothing and call no code of the user's
-    sample_error: ClassVar[type[PipelineError]] = PipelineError  # of bad samples, if they are raised
-    is_light: ClassVar[bool] = False  # takes hardly longer than to copy its output: workers may leave it to the trainer
+    shortens: ClassVar[int | None] = None  # from this output on, the kernel sets how much of each sample it has written
+    n_inputs: int = 0  # of this call; used by `n_outputs`
+    in_order: ClassVar[bool] = False  # `run` is called for one batch at a time, in order
+    is_prompt: bool = False  # `run`, or `take` and `load`, do not wait and call no user code
+    sample_error: ClassVar[type[PipelineError]] = PipelineError  # error class raised for bad samples
+    is_light: ClassVar[bool] = False  # costs little more than copying its output: workers may leave it to the trainer
     mixes_samples: ClassVar[bool] = False  # an output sample depends on other samples of the batch
-    # Its rules can be traced (tracing.py) and need not run for every batch: they follow from what they are given alone.
-    # They may compute with the number of samples, in proportion to it, but not decide by it.
+    # Its rules depend only on their inputs, so they can be traced (tracing.py) and skipped for later batches. Results
+    # may scale with the number of samples, but control flow may not depend on it.
     traced: ClassVar[bool] = True
     # Old public names: "ImageDecoder" gives ops.ImageDecoder and fn.image_decoder.
     deprecated: ClassVar[tuple[str, ...]] = ()
-    former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # where an old name had other defaults: {"Old": {"x": 1}}
-    experimental: ClassVar[bool] = False  # also reachable under fn.experimental (a former place)
-    tensors: ClassVar[tuple[str, ...]] = ()  # arguments that may also be arrays of any shape: `expand`'s inputs
+    former_defaults: ClassVar[dict[str, dict[str, Any]]] = {}  # defaults of an old name that differ: {"Old": {"x": 1}}
+    experimental: ClassVar[bool] = False  # also available in fn.experimental (its former place)
+    tensors: ClassVar[tuple[str, ...]] = ()  # arguments that may also be arrays of any shape, inputs of `expand`
     schema: ClassVar[dict[str, Arg]] = {}
     fn_name: ClassVar[str] = ""
 
@@ -262,8 +262,8 @@ class Operator:
         REGISTRY[cls.fn_name] = cls
 
     def __init__(self, values: dict[str, Any], given: Collection[str] = ()):
-        """`values` are checked constants; an argument that is a DataNode or not given has its default there. `given`
-        are the names of the arguments that the user wrote."""
+        """`values` are checked constants; arguments that are DataNodes or not given have their default. `given` are the
+        names of the arguments that the user set."""
         self.values, self.given = values, frozenset(given)
         self.setup()
 
@@ -280,7 +280,7 @@ class Operator:
 
     @classmethod
     def by_name(cls, given: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Keyword arguments from what was given by position to an operator that takes `positional` arguments."""
+        """Merges positional arguments into keyword arguments, for operators with `positional` arguments."""
         named = dict(zip(cls.positional, given))
         twice = sorted(named.keys() & kwargs.keys())
         if len(given) > len(cls.positional) or twice:
@@ -291,19 +291,20 @@ class Operator:
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        """For operators made of others: calls them by `call(class, inputs, kwargs)`; returns their outputs, or None."""
+        """For operators composed of others: calls them by `call(class, inputs, kwargs)` and returns their outputs, or
+        None."""
         return None
 
     def ahead(self, n_inputs: int) -> tuple[int, ...]:
-        """The inputs that are made before its chain begins, so that the rules have them."""
+        """Inputs that must be computed before its chain starts, as the rules read them."""
         return tuple(range(n_inputs)) if self.by_address else tuple(i for i in self.peeks if i < n_inputs)
 
     def window_first(self) -> tuple[type[Operator], frozenset[str]] | None:
-        """If it works on a window of its input: an operator that makes just the window, and the arguments that say
-        which. The rest without these does the same with what that one gives."""
+        """If it works on a window of its input: an operator that only cuts the window, and the names of the arguments
+        that define the window. Without these, the operator gives the same result on the cut input. Otherwise None."""
         return None
 
-    # What an operator defines ------------------------------------------------------------------------------------
+    # Methods that operators override -----------------------------------------------------------------------------
 
     def setup(self) -> None:
         """Checks the fixed arguments (self.values) beyond their types, when the pipeline is built."""
@@ -332,7 +333,7 @@ class Operator:
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns the window of input 0 that is needed for the window `out.origin`, `out.stored` of output 0: its
-        origin and size, each (n, ndim), inside the input. None: all of it. To be overridden only by operators whose
+        origin and size, each (n, ndim), inside the input. None: all of it. Override it only in operators whose
         kernels use `x.origin`."""
         return None
 
@@ -349,8 +350,8 @@ class Operator:
     def source_names(
         self, names: list[Sequence[str] | None], argument: Callable[[str], list[np.ndarray] | None]
     ) -> Sequence[str] | None:
-        """Gives where output samples come from, of where those of each input do, if these are not the same; `argument`
-        gives the values that an argument has for each sample."""
+        """Returns the origins of output samples if they differ from those of the inputs; else None. `argument(name)`
+        gives the values of an argument per sample."""
         return None
 
     @rule
@@ -360,11 +361,11 @@ class Operator:
 
     @classmethod
     def is_native(cls) -> bool:
-        """Whether it has kernels only."""
+        """Whether it has only kernels, and no `run`."""
         return cls.run is Operator.run
 
     def in_chain(self, n_inputs: int) -> bool:
-        """Whether this call is a step of a chain, by `params` and a kernel; otherwise it is done by `run`."""
+        """Whether this call is a kernel step of a chain; otherwise it is executed by `run`."""
         return self.is_native()
 
 

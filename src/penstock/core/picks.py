@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which samples come next."""
+"""The samples picked for the next batch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 
 class Picks:
-    """Which samples a source brings in next, as columns (n, ...). `epoch` and `position`, where present, name each
-    sample's place in the order of the whole data set; random operators draw from them."""
+    """The samples that a source loads next, as columns (n, ...). `epoch` and `position`, where present, give each
+    sample's place in the order of the whole data set; random operators use them as counters."""
 
     def __init__(self, **columns: np.ndarray):
         self.columns = columns
@@ -29,7 +29,7 @@ class Picks:
 
     @classmethod
     def concatenate(cls, picks: Sequence[Picks]) -> Picks:
-        """Those of several batches, one behind the other."""
+        """Concatenates the picks of several batches."""
         return type(picks[0])(**{k: np.concatenate([p.columns[k] for p in picks]) for k in picks[0].columns})
 
     def put(self, rows: np.ndarray, other: Picks) -> Picks:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans batches by programs: one native call instead of the rules of all operators.
 
-When a few batches of one kind (types and layouts of the inputs) and size have come, the rules are traced, and the plan
-that comes of it serves those that follow. If a check of its program fails for a batch, such as one with a bad sample,
-the rules run. Rules that can't be traced go on running; `Pipeline.stats` tells why."""
+After a few batches of one kind (types and layouts of the inputs) and size, the rules are traced. The resulting plan
+is used for later batches. If a check of its program fails for a batch, such as one with a bad sample,
+the rules run. Rules that can't be traced run for every batch; `Pipeline.stats` reports why."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Any, Protocol
 from .plan_memory import BatchContext, PlanMemory, TracedPlan
 from .traced import Untraceable
 
-_WAIT = 2  # batches of a kind and size before it is traced, which takes longer than the rules
-_PATIENCE = 8  # batches one after the other for which a program was of no use
-_ATTEMPTS = 8  # how often tracing a kind and size may be in vain
-_KINDS = 256  # kinds and sizes that are remembered
-_KEPT_ROWS = 16384  # plans are kept for so many rows in total
+_WAIT = 2  # batches of a kind and size before tracing, which takes longer than running the rules
+_PATIENCE = 8  # consecutive batches for which a program failed before it is dropped
+_ATTEMPTS = 8  # maximum number of failed tracing attempts for a kind and size
+_KINDS = 256  # maximum number of kinds and sizes remembered
+_KEPT_ROWS = 16384  # maximum total rows of the plans kept
 
 
 def _rules_only() -> bool:
-    """Whether the environment asks that the operators' rules plan every batch (`PENSTOCK_PLAN=rules`): to find out
-    whether a wrong result comes from a plan that was used again."""
+    """Whether `PENSTOCK_PLAN=rules` is set: rules then plan every batch, to find out whether a reused plan causes a
+    wrong result."""
     how = os.environ.get("PENSTOCK_PLAN", "")
     if how not in ("", "rules"):
         raise ValueError(f"the environment variable PENSTOCK_PLAN may be 'rules' or not be set; it is '{how}'")
@@ -33,17 +33,17 @@ def _rules_only() -> bool:
 
 
 class Planner(Protocol):
-    """What has rules, and makes plans of what they or programs say."""
+    """Runs rules, and makes plans from the arrays that rules or programs have filled."""
 
     def fill(self, to: PlanMemory, rows: Any) -> None:
-        """Has the rules fill the arrays of a plan."""
+        """Runs the rules to fill the arrays of a plan."""
 
     def plan_of(self, ctx: Any, at: PlanMemory) -> Any:
-        """The plan of a batch in these arrays."""
+        """Makes the plan of a batch from these arrays."""
 
 
 class _Kind:
-    """What is known of batches of one kind and size."""
+    """State for batches of one kind and size."""
 
     __slots__ = ("attempts", "idle", "seen", "vain")
 
@@ -53,21 +53,22 @@ class _Kind:
 
 
 class PlanCache:
-    """Plans the batches of one chain or decoder, and keeps plans by kind and size."""
+    """Plans the batches of one chain or decoder, and caches plans by kind and size."""
 
     def __init__(self, planner: Planner, is_traced: bool):
-        """If it is not traced, rules plan all batches."""
-        self._planner: Planner = weakref.proxy(planner)  # whose plans these are
+        """If not `is_traced`, rules plan all batches."""
+        self._planner: Planner = weakref.proxy(planner)  # weak, as it owns this cache
         self.is_traced = is_traced and not _rules_only()
         self._kinds: dict[tuple, _Kind] = {}
-        self.counts = {"by program": 0, "by rules": 0}  # how many batches were planned
+        self.counts = {"by program": 0, "by rules": 0}  # number of batches planned
         self._counting = threading.Lock()
-        self.untraceable: dict[str, int] = {}  # why rules have to run, and how often that was found
+        self.untraceable: dict[str, int] = {}  # reasons why rules have to run, with counts
 
     def plan(self, kind: tuple | None, ctx: BatchContext) -> PlanMemory:
-        """The plan of a batch, `made`. Whoever has run it is `done` with it. A `kind` of None is not traced."""
+        """Returns the plan of a batch, with `made` set. Call `done` after running it. A `kind` of None is not
+        traced."""
         if kind is not None and self.is_traced and ctx.n:
-            with contextlib.suppress(MemoryError):  # of which the rules say what it was for
+            with contextlib.suppress(MemoryError):  # the rules raise it again with a better message
                 traced = self.take(kind, ctx)
                 if traced is not None:
                     return traced
@@ -77,18 +78,18 @@ class PlanCache:
         return plan
 
     def done(self, plan: PlanMemory) -> None:
-        """Keeps a plan of a program for the next batch."""
+        """Returns a plan made by a program to the cache."""
         with self._counting:
             self.counts["by program" if isinstance(plan, TracedPlan) else "by rules"] += 1
         if isinstance(plan, TracedPlan):
             self._kind(plan.kind, plan.n).idle.append(plan)
 
     def programs(self) -> list[TracedPlan]:
-        """A plan of each kind and size, of those that are not in use."""
+        """One idle plan of each kind and size."""
         return [of.idle[-1] for of in list(self._kinds.values()) if of.idle]
 
     def take(self, kind: tuple, ctx: BatchContext) -> TracedPlan | None:
-        """The plan of a batch by a program; None if rules have to make it."""
+        """Plans a batch by a program; None if the rules have to plan it."""
         of = self._kind(kind, ctx.n)
         if of.attempts >= _ATTEMPTS:
             return None
@@ -101,7 +102,7 @@ class PlanCache:
             return plan
         of.vain += 1
         of.idle.append(plan)
-        if of.vain >= _PATIENCE:  # the batch that was traced was perhaps an odd one
+        if of.vain >= _PATIENCE:  # perhaps the traced batch was not typical
             of.attempts += 1
             of.idle.clear()
             of.vain = of.seen = 0
@@ -116,7 +117,7 @@ class PlanCache:
         return of
 
     def _traced(self, of: _Kind, kind: tuple, ctx: BatchContext) -> TracedPlan | None:
-        """A new plan, made by tracing the rules for this batch."""
+        """Traces the rules for this batch and returns the plan; None if it is too early or not possible."""
         of.seen += 1
         if of.seen <= _WAIT:
             return None
@@ -125,7 +126,7 @@ class PlanCache:
             self._planner.fill(plan, ctx)
             plan.finish()
             plan.made = self._planner.plan_of(ctx, plan)
-        except Exception as e:  # which the rules raise again, with an explanation, if it is not about the program
+        except Exception as e:  # other errors are raised again, with an explanation, when the rules run
             is_final = isinstance(e, Untraceable)
             of.attempts = _ATTEMPTS if is_final else of.attempts + 1
             if of.attempts >= _ATTEMPTS:
@@ -136,7 +137,7 @@ class PlanCache:
         return plan
 
     def _forget(self, n: int) -> None:
-        """Drops the plans that are not in use of the kinds that came first, if there are too many besides a new one."""
+        """Drops idle plans, oldest kinds first, if there are too many rows including a new plan of `n` rows."""
         kept = [of for of in list(self._kinds.values()) if of.idle]
         rows = n + sum(plan.n for of in kept for plan in of.idle)
         for of in kept:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrays that a plan consists of. Rules fill them for one batch. While rules are traced (core/tracing.py) they fill
-them with columns, and the program that comes of it fills the same arrays for the batches that follow."""
+"""The arrays that make up a plan. Rules fill them for one batch. While rules are traced (core/tracing.py), they assign
+columns to them, and the resulting program fills the same arrays for later batches."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Edge = tuple[int, int]
 
 
 class BatchContext(Protocol):
-    """What plans read of a batch of `n` rows: their epochs and positions, the batches computed so far, and, where rows
-    are frames, the `sample_of` each (exec/context.py)."""
+    """What plans read of a batch of `n` rows: epochs and positions, the batches computed so far, and, if rows are
+    frames, `sample_of` of each row (exec/context.py)."""
 
     n: int
     epoch: np.ndarray
@@ -34,10 +34,10 @@ class BatchContext(Protocol):
 
 
 class PlanMemory:
-    """By edge: `specs`; `shapes`, rows of tensors that are in no memory; `rows` of all other tensors that somebody
-    reads. On the GPU also `about`, (2,) the bytes of what is made here and whether all samples have one shape, and
-    `views`, rows of batches that are seen in the memory of others. Data of inputs are addresses, other data distances
-    from the memory of what is made here. By kernel: rows of `arguments`, and the arrays behind their `pointers`."""
+    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read.
+    On the GPU also `about`, (2,): size in bytes of the outputs, and whether all samples have one shape; and `views`,
+    rows of batches that share the memory of others. In rows of inputs, `data` is an address; in other rows, an offset
+    into the memory allocated for this plan. By kernel: rows of `arguments`, and the arrays behind their `pointers`."""
 
     native: Native = IMMEDIATE
 
@@ -50,32 +50,34 @@ class PlanMemory:
         self.kernels: list[Kernel] = []
         self.arguments: list[ArgumentRows] = []
         self.pointers: list[dict[str, np.ndarray]] = []
-        self.launches: Sequence[Any] = ()  # on the GPU
-        self.more: dict[str, Any] = {}  # columns that somebody else asks for
-        self.made: Any = None  # the plan of the device, which is these arrays and what doesn't change
-        self.alive: Any = None  # what has to be kept, as rules put addresses of arrays into arguments
+        self.launches: Sequence[Any] = ()  # GPU only
+        self.more: dict[str, Any] = {}  # further columns requested by other code
+        self.made: Any = None  # the device's plan: these arrays and constant data
+        self.alive: Any = None  # objects kept alive because argument rows contain their addresses
 
-    # What rules read: as it is, or traced ---------------------------------------------------------------------------
+    # Inputs of the rules, plain or traced
+    # ------------------------------------------------------------------------------
 
     def take_in(self, e: Edge, batch: Batch) -> Batch:
-        """An input of the plan."""
+        """Adds an input of the plan."""
         return batch
 
     def read(self, a: Arguments, resolver: Any) -> None:
-        """The arguments of an operator, of those that are data and random numbers."""
+        """Replaces the arguments that are data, and the random numbers, by traced columns."""
 
     def sample_of(self, ctx: BatchContext) -> Any:
-        """The sample of each row, where rows are frames; else None."""
+        """The sample of each row if rows are frames; else None."""
         return _sample_of(ctx)
 
     def whole(self, spec: Spec) -> Spec:
-        """What a rule says of an output."""
+        """Prepares the spec that a rule returned for an output."""
         return spec
 
-    # What rules give -------------------------------------------------------------------------------------------------
+    # Outputs of the rules
+    # -----------------------------------------------------------------------------------------------
 
     def fill_rows(self, kernel: Kernel, n: int, columns: Mapping[str, Any], name: str) -> Any:
-        """Adds a kernel with its rows of arguments."""
+        """Adds a kernel and its argument rows."""
         rows = ArgumentRows(n, kernel.args, kernel.pointers)
         pointers = {field: self.settled(columns[field]) for field in kernel.pointers & columns.keys()}
         rows.fill({field: pointers[field] if field in pointers else plain(x) for field, x in columns.items()})
@@ -85,18 +87,18 @@ class PlanMemory:
         return rows.array
 
     def described(self, e: Edge, spec: Spec) -> Any:
-        """Adds rows of tensors of which nothing but extents and types is known."""
+        """Adds tensor rows that have only shapes and types."""
         self.shapes[e] = TensorRows(spec.n).describe(plain(spec.stored), spec.dtype)
         return self.shapes[e].array
 
     def settled(self, column: Any) -> np.ndarray:
-        """Where a column lies for every batch, in row-major order."""
+        """The row-major array that holds a column for every batch."""
         return np.ascontiguousarray(plain(column)) if is_constant(column) else plain(self.native.contiguous(column))
 
 
 class TracedPlan(PlanMemory):
-    """A plan whose rules are traced for a batch of a `kind`; `finish` makes the program of it, and `refill` runs that
-    for other batches of the kind with as many rows. Used by one batch at a time."""
+    """A plan whose rules are traced for a batch of a `kind`. `finish` makes its program; `refill` runs it for other
+    batches of the same kind and number of rows. Used by one batch at a time."""
 
     native: Tracer
 
@@ -105,8 +107,9 @@ class TracedPlan(PlanMemory):
         self.kind, self.n = kind, n
         self.native = Tracer()
         self.program: Program | None = None
-        self._inputs: list[tuple[Edge, np.ndarray]] = []  # where the addresses of the rows of inputs are put
-        # What else is put in for each batch: where, and what gives it, or None if the program is of no use.
+        self._inputs: list[tuple[Edge, np.ndarray]] = []  # where the row addresses of inputs are written
+        # Other inputs to write for each batch: the array, and a function that returns its values, or None if the
+        # program can't be used.
         self._given: list[tuple[np.ndarray, Callable[[BatchContext], np.ndarray | None]]] = []
         self._drawn: tuple[Any, Any] | None = None
         self._sample_of: Any = None
@@ -135,7 +138,7 @@ class TracedPlan(PlanMemory):
         return self._sample_of
 
     def whole(self, spec: Spec) -> Spec:
-        """The same; rules may compute with constant shapes, too, and with where samples begin."""
+        """Makes the spec's shapes, constant ones too, and origins usable in traced computations."""
         constant = self.native.constant
         traced = Spec(constant(spec.shape), spec.dtype, spec.layout, constant(spec.origin))
         if spec.stored is not spec.shape:
@@ -143,13 +146,13 @@ class TracedPlan(PlanMemory):
         return traced
 
     def contents(self, e: Edge, batch: Batch) -> Any:
-        """All samples of an input that a rule looks into."""
+        """The contents of an input that a rule reads."""
         if not batch.on_host:
             raise Untraceable("it looks into an input on the GPU")
         return self._input(_contents_of(batch), f"contents of edge {e[0]}.{e[1]}", lambda ctx: _contents(ctx, e))
 
     def _places(self, random: Random) -> tuple[Any, Any]:
-        """Epochs and positions of the samples, by which random numbers are drawn."""
+        """Epochs and positions of the samples, the counters of random numbers."""
         if self._drawn is None:
             self._drawn = (
                 self._input(random.epoch.astype("u4"), "epochs", lambda ctx: ctx.epoch),
@@ -158,7 +161,7 @@ class TracedPlan(PlanMemory):
         return self._drawn
 
     def _input(self, array: np.ndarray, name: str, given: Callable[[BatchContext], np.ndarray | None]) -> Any:
-        """A column that is `given` for each batch."""
+        """A column whose values `given` returns for each batch."""
         memory, column = self.native.input(array, name)
         self._given.append((memory, given))
         return column
@@ -180,7 +183,7 @@ class TracedPlan(PlanMemory):
         return array
 
     def finish(self) -> None:
-        """Makes the program, and lets go of columns, which refer to the batch. Raises Untraceable."""
+        """Makes the program, and drops columns, which refer to the batch. Raises Untraceable."""
         self.specs = {e: Spec(self.settled(s.stored), s.dtype, s.layout) for e, s in self.specs.items()}
         self.more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
         self.rows, self.about, self.views = (
@@ -191,14 +194,14 @@ class TracedPlan(PlanMemory):
         del self.native
 
     def refill(self, ctx: BatchContext) -> bool:
-        """Runs the program for a batch; says whether its checks hold."""
+        """Runs the program for a batch; returns whether its checks passed."""
         assert self.program is not None
         for e, place in self._inputs:
             place[0] = ctx.values[e].rows_address
         for memory, given in self._given:
             try:
                 array = given(ctx)
-            except ValueError:  # which the rules raise with an explanation
+            except ValueError:  # the rules raise it again with an explanation
                 return False
             if array is None or array.shape != memory.shape:
                 return False
@@ -207,7 +210,7 @@ class TracedPlan(PlanMemory):
 
 
 class TracedBatch(Batch):
-    """An input of a traced plan, which rules may look into."""
+    """An input of a traced plan, whose data rules may read."""
 
     __slots__ = ("_load", "_traced_rows")
 
@@ -217,7 +220,7 @@ class TracedBatch(Batch):
 
     @property  # type: ignore[misc]
     def rows_address(self) -> Any:
-        """For native code."""
+        """A Pointer for native code, not an address."""
         return Pointer(self._traced_rows.value)
 
     def array(self) -> np.ndarray:
@@ -244,6 +247,6 @@ def _contents(ctx: BatchContext, e: Edge) -> np.ndarray | None:
 
 
 def _contents_of(batch: Batch) -> np.ndarray:
-    """As `Batch.array`, by which the rows that a program reads would change."""
+    """As `Batch.array`, but never changes the batch's rows, which the program reads."""
     packed = batch.is_packed or not batch.spec.is_dense
     return batch.array() if packed else np.stack([batch.sample(i) for i in range(len(batch))])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column programs: how the plan of a batch follows from its extents, its arguments that are data, and where its samples
-stand in the epoch. core/tracing.py makes them from the rules of operators; native code runs them, in the memory that
-the rules computed in."""
+"""Column programs: compute the plan of a batch from its shapes, its arguments that are data, and its samples'
+positions in the epoch. core/tracing.py makes them from operators' rules; native code runs them, in the memory that
+the rules used."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LETTERS = {INPUT: "i", CONSTANT: "k", COMPUTED: "c"}
 
 @dataclass(eq=False, repr=False, slots=True)
 class Value:
-    """An array of a program: given for each batch (input), the same for all (constant), or computed. What has a name is
-    read by others."""
+    """An array of a program: set for each batch (input), constant, or computed. Values with a name are read by
+    others."""
 
     number: int
     kind: str
@@ -38,7 +38,7 @@ class Value:
 
 @dataclass(eq=False, repr=False, slots=True)
 class View:
-    """A part of a value: an array in its memory."""
+    """A view of a value's memory."""
 
     value: Value
     array: np.ndarray
@@ -61,7 +61,7 @@ class View:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Pointer:
-    """Where native code reads or writes in the memory of a value."""
+    """An address in the memory of a value, for native code."""
 
     value: Value
     offset: int = 0
@@ -82,8 +82,8 @@ Argument = View | Pointer | np.ndarray | int
 
 @dataclass(eq=False, repr=False, slots=True)
 class Instruction:
-    """A native function, its arguments (arrays are its own, such as what a column has to be), and the result that it
-    has to give: another one ends the program. It reads as `text` of `parts`."""
+    """A native function, its arguments (arrays belong to the instruction, such as expected values), and the expected
+    result: any other result ends the program. Printed as `text` formatted with `parts`."""
 
     function: str
     arguments: tuple[Argument, ...]
@@ -92,11 +92,11 @@ class Instruction:
     parts: tuple[Any, ...]
 
     def numbers(self) -> list[int]:
-        """The arguments, as native code gets them."""
+        """The arguments as integers for native code."""
         return [_number(x) for x in self.arguments]
 
     def values(self) -> Iterable[Value]:
-        """All that it reads or writes."""
+        """The values that it reads or writes."""
         for x in (*self.arguments, *self.parts):
             if isinstance(x, Value):
                 yield x
@@ -122,8 +122,7 @@ class _Packed(ctypes.Structure):
 
 
 class Program:
-    """Instructions, one after the other, in the memory of their values; one that checks ends it if it fails. Used by
-    one batch at a time."""
+    """A sequence of instructions in the memory of their values; ends if a check fails. Used by one batch at a time."""
 
     def __init__(self, values: Sequence[Value], instructions: Sequence[Instruction]):
         self.values, self.instructions = tuple(values), tuple(instructions)
@@ -138,11 +137,11 @@ class Program:
         self._at = ctypes.addressof(self._packed)
 
     def run(self) -> bool:
-        """Whether all that is checked holds, so that the results are those of the rules."""
+        """Returns whether all checks passed, so that the results equal those of the rules."""
         return self.ran() == self._n
 
     def ran(self) -> int:
-        """How many instructions were run until a check failed."""
+        """Number of instructions that ran before a check failed."""
         return library().run_program(self._at, self._n)
 
     def __str__(self) -> str:
@@ -162,7 +161,7 @@ def _address_of(name: str) -> int:
 
 @cache
 def operation_number(name: str) -> int:
-    """Of an operation on elements, by the name of NumPy's function; negative if native code has none."""
+    """The number of an elementwise operation, by NumPy's function name; negative if native code does not have it."""
     return library().operation_number(name.encode())
 
 
@@ -171,10 +170,10 @@ def _type(dtype: np.dtype) -> str:
 
 
 def layout_of(out: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """struct Layout of kernels/core/columns.cpp: how to go over an output and its inputs, which are repeated to its
+    """struct Layout of kernels/core/columns.cpp: how to iterate over an output and its inputs, broadcast to its
     shape."""
     shape = out.shape or (1,)
-    # Which axis is the innermost makes no difference but in time.
+    # The choice of the innermost axis affects only speed.
     order = sorted(range(len(shape)), key=shape.__getitem__)
     order = [d for d in order if shape[d] > 1] or order[-1:]
     layout = np.zeros(1 + MAX_DIMS * (1 + _OPERANDS), "i8")
@@ -188,7 +187,7 @@ def layout_of(out: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _strides_in(array: np.ndarray, shape: tuple[int, ...]) -> list[int]:
-    """The strides when it is repeated to another shape, by NumPy's rules."""
+    """The strides of the array when broadcast to another shape, by NumPy's rules."""
     missing = len(shape) - array.ndim
     own = zip(array.shape, array.strides, shape[missing:])
     return [0] * missing + [0 if extent == 1 and wanted != 1 else step for extent, step, wanted in own]

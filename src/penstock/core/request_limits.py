@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long requests by URL may take, how often they are made again, and how many may be on their way."""
+"""Limits of requests by URL: timeouts, retries and concurrency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = {
 }
 _DURATION = re.compile(r"([\d.]+)\s*([a-z]+)")
 _CLIENT = {"connect_timeout": "connect_s", "read_timeout": "read_s", "timeout": "request_s"}
-MOST_AT_ONCE = 1024  # requests, each of which has a thread
+MOST_AT_ONCE = 1024  # requests; each uses a thread
 _RETRY = ("max_retries", "retry_timeout")
 
 
@@ -32,22 +32,22 @@ class RequestLimits:
     """Times in seconds."""
 
     connect_s: float = 10.0
-    read_s: float = 20.0  # the longest silence of a server
+    read_s: float = 20.0  # longest time without data from the server
     request_s: float = 300.0  # a whole request
     patience_s: float = 180.0  # for servers that do not answer
-    most_tries: int = 8  # of what a server refuses for now
-    hedge_s: float = 2.0  # the silence after which the same is asked for once more; 0: never
-    listing_s: float = 0.0  # a listing in the cache that is no older is used again
-    at_once: int = 256  # requests of a pipeline
-    ahead_bytes: int = 256 << 20  # that may be read before the batches that they belong to are wanted
+    most_tries: int = 8  # attempts for requests that the server temporarily refuses
+    hedge_s: float = 2.0  # time without data after which a request is sent a second time; 0: never
+    listing_s: float = 0.0  # maximum age of a cached listing
+    at_once: int = 256  # concurrent requests per pipeline
+    ahead_bytes: int = 256 << 20  # bytes that may be read before their batches are needed
 
 
 DEFAULT = RequestLimits()
 
 
 def from_options(options: Mapping[str, Any]) -> tuple[RequestLimits, dict[str, Any]]:
-    """The limits in `storage_options`, by the names that obstore has for them, and what other options there are. Raises
-    TypeError and ValueError."""
+    """Splits `storage_options` into limits, under obstore's names, and other options. Raises TypeError and
+    ValueError."""
     rest: dict[str, Any] = dict(options)
     found: dict[str, Any] = {}
     client = dict(rest.pop("client_options", None) or {})

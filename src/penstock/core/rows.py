@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels see of a batch: for each sample a row of arguments, and for each of its tensors a row that says where it
-is. Rows may be filled again for the next batch; what has not changed is then not written again."""
+"""The rows that kernels read: per sample a row of arguments, and a row per tensor with its address. Rows can be
+refilled for the next batch; unchanged fields are not written again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ MAX_DIMS = 8
 TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("dtype", "i4")], align=True)
 
 
-# In memory an array of NumPy begins as any object does; then comes the address of its first element. That is part of
-# NumPy's binary interface.
+# NumPy's ABI: an array object is a Python object header followed by the address of the first element.
 HEAD = object.__basicsize__
 _pointer = ctypes.c_void_p.from_address
 
 
 def address(array: np.ndarray) -> int:
-    """That of the first element of a contiguous array: for a seventh of what `array.ctypes.data` takes."""
+    """Address of the first element of a contiguous array; seven times faster than `array.ctypes.data`."""
     return _pointer(id(array) + HEAD).value or 0
 
 
@@ -44,30 +43,30 @@ def _is_where_it_says() -> bool:
 if not _is_where_it_says():
 
     def address(array: np.ndarray) -> int:
-        """That of the first element of a contiguous array."""
+        """Address of the first element of a contiguous array."""
         return array.ctypes.data
 
 
 def allocate(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
-    """A new array, filled with zeros, and the address of its first element."""
+    """Returns a new array of zeros and the address of its first element."""
     array = np.zeros(shape, dtype)
     return array, address(array)
 
 
 def reserve(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
-    """The same for what is to be written whole: filled with anything."""
+    """As `allocate`, but uninitialized."""
     array = np.empty(shape, dtype)
     return array, address(array)
 
 
 def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:
-    """Raises `error` for samples that no row can describe."""
+    """Raises `error` if samples have more dimensions than a row can describe."""
     if ndim > MAX_DIMS:
         raise error(f"samples of {ndim} dimensions are not possible; at most {MAX_DIMS} are")
 
 
 class TensorRows:
-    """Rows of `n` tensors. `array` are the records, `data` (n,) uint64 and `shape` (n, 8) int64 views of them."""
+    """Rows of `n` tensors. `array` is the record array, `data` (n,) uint64 and `shape` (n, 8) int64 are views of it."""
 
     __slots__ = ("_type", "address", "array", "data", "shape")
 
@@ -77,7 +76,7 @@ class TensorRows:
         self._type: tuple[int, np.dtype] | None = None
 
     def describe(self, stored: np.ndarray, dtype: np.dtype) -> TensorRows:
-        """Fills in the extents `stored` (n, ndim) and the type; `data` stays."""
+        """Writes the extents `stored` (n, ndim) and the type; keeps `data`."""
         ndim = stored.shape[1]
         check_dims(ndim)
         if self._type != (ndim, dtype):
@@ -89,7 +88,7 @@ class TensorRows:
 
 
 class ArgumentRows:
-    """Rows of `n` samples of a kernel's arguments, a record type of which the fields `pointers` are addresses."""
+    """Argument rows of a kernel for `n` samples. In the record type, the fields `pointers` are addresses."""
 
     __slots__ = ("_last", "_order", "_widths", "address", "array", "pointers", "views")
 
@@ -99,14 +98,14 @@ class ArgumentRows:
         self.views = {name: self.array[name] for name in record.names or ()}
         self._order = np.arange(n, dtype="u8")
         self._last: dict[str, Any] = {}
-        self._widths: dict[str, int] = {}  # how many columns of a field are not zero
+        self._widths: dict[str, int] = {}  # columns of each field that may be nonzero
 
     def fill(self, columns: Mapping[str, Any]) -> list[np.ndarray]:
         """Writes columns (n,) or (n, k), or constants for all rows. A column with fewer values than the field is padded
         with zeros; fields that are not named are zero.
 
         A pointer field takes an array of shape (n, ...) and points each row at its part, or of shape (1, ...) to share
-        it. Gives what must stay alive while the rows are used.
+        it. Returns the arrays that must stay alive while the rows are used.
         """
         last, alive = self._last, []
         if last.keys() != columns.keys():
@@ -136,6 +135,6 @@ class ArgumentRows:
             else:
                 rows[...] = column
                 self._widths[field] = MAX_DIMS
-            # An array that can't be written to is a constant. Others are not kept, as they may be a batch's memory.
+            # A read-only array is a constant. Others are not kept, as they may be a batch's memory.
             last[field] = None if isinstance(column, np.ndarray) and column.flags.writeable else column
         return alive

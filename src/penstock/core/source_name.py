@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a sample came from."""
+"""The origin of a sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class SourceName(str):
-    """The whole path, as errors say it; `given` is the name that the user and DALI know it by."""
+    """The full path, as used in errors; `given` is the name that the user and DALI use."""
 
     given: str
 
@@ -24,17 +24,17 @@ class SourceName(str):
 
 
 def given_name(source: str) -> str:
-    """What `source_info` says of a source: a file's name relative to `file_root`, if it was read with one."""
+    """The name that `source_info` returns: relative to `file_root`, if the file was read with one."""
     return source.given if isinstance(source, SourceName) else source
 
 
 class SourceNames(Sequence):
-    """Where the samples of a batch came from, as a list of strings, each made when it is asked for."""
+    """The origins of a batch's samples: a sequence of strings, each created on access."""
 
     __slots__ = ("indices", "name")
 
     def __init__(self, name: Callable[[int], str], indices: np.ndarray):
-        """`name` tells where a sample of the data set comes from."""
+        """`name(index)` returns the origin of a sample of the data set."""
         self.name, self.indices = name, indices
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class SourceNames(Sequence):
 
 
 class JoinedNames(Sequence):
-    """Where samples come from that are made of those of several batches."""
+    """The origins of samples that were made from the samples of several batches."""
 
     def __init__(self, parts: Sequence[Sequence[str]]):
         self.parts = parts
@@ -77,14 +77,14 @@ class JoinedNames(Sequence):
         return SourceName(path, self._given[i])
 
     def _agreed(self) -> Sequence[str]:
-        """The names that users and DALI know, where all batches that have any agree on all; else none."""
+        """The names that users and DALI use, if all batches that have names agree on all; else empty strings."""
         given = [[given_name(name) for name in part] for part in self.parts]
         known = [names for names in given if any(names)]
         return known[0] if known and all(names == known[0] for names in known) else [""] * len(self)
 
 
 def joined(parts: Sequence[Sequence[str] | None]) -> Sequence[str] | None:
-    """Of samples that are made of one sample of each batch: what is known of each, None if nothing is."""
+    """The origins of samples made from one sample of each batch: all that are known; None if none is."""
     known: list[Sequence[str]] = []
     for part in parts:
         if part is not None and not any(part is other for other in known):
@@ -93,7 +93,7 @@ def joined(parts: Sequence[Sequence[str] | None]) -> Sequence[str] | None:
 
 
 def take(sources: Sequence[str], rows: np.ndarray) -> Sequence[str]:
-    """Those of some rows."""
+    """The origins of some rows."""
     return sources.take(rows) if isinstance(sources, SourceNames) else [sources[i] for i in rows]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where data sets are: on this machine, or by URL in object stores and on servers. Readers open, measure and list what
-they are given by the functions here, whatever kind of path it is."""
+"""Access to data sets on this machine, or by URL in object stores and on servers. Readers open, measure and list any
+kind of path with these functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import kernels, request_limits
 
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://")
-# In abfs://container@account... it is no user that stands before the @.
+# In abfs://container@account... the part before the @ is not a user.
 _SECRETS = re.compile(r"(?<=://)(?<!abfs://)(?<!abfss://)[^/?#\s]*@|[?#]\S*")
 
 
@@ -28,13 +28,13 @@ def is_url(path: str | bytes) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """URLs in a text without users, passwords and queries, which hold signatures."""
+    """Removes users, passwords and queries, which hold signatures, from the URLs in a text."""
     return _SECRETS.sub("", text) if "://" in text else text
 
 
 @dataclass(frozen=True)
 class Version:
-    """What tells an object from what it was before."""
+    """Identifies the version of an object."""
 
     size: int
     tag: str
@@ -45,7 +45,7 @@ class Version:
 
     @property
     def condition(self) -> bytes:
-        """The ETag; nothing if the server gave none."""
+        """The ETag; b"" if the server sent none."""
         return self.tag.encode() if self.tag.endswith('"') else b""
 
 
@@ -62,8 +62,8 @@ class _Counts(ctypes.Structure):
 
 
 class Connection:
-    """How URLs are asked for: with which options, which are those of obstore's stores. Its threads, and the client
-    library's, begin with the first request; a forked child begins anew, and can't if its parent had begun."""
+    """How URLs are requested: obstore's store options. Its threads, and the client library's, start with the first
+    request. A forked child starts its own, which is only possible if its parent had started none."""
 
     def __init__(self, options: Mapping[str, Any]):
         self.limits, self._options = request_limits.from_options(options)
@@ -72,10 +72,10 @@ class Connection:
         self._stores: Any = None
 
     def __repr__(self) -> str:
-        return f"Connection(options={sorted(self._options)})"  # their values are secrets
+        return f"Connection(options={sorted(self._options)})"  # the values are secrets
 
     def stores(self) -> Any:
-        """What carries out requests: the Stores of object_stores.py."""
+        """The Stores of object_stores.py, which carry out requests."""
         stores = self._stores
         if stores is None or stores.pid != os.getpid():
             from .object_stores import Stores
@@ -84,11 +84,11 @@ class Connection:
         return stores
 
     def queue(self) -> int:
-        """The RemoteQueue of the native side."""
+        """The native RemoteQueue."""
         with self._lock:
             if self._queue and self._pid == os.getpid():
                 return self._queue
-            self.stores()  # which says so if it can't be used
+            self.stores()  # raises if URLs can't be read
             self._pid, self._threads = os.getpid(), 0
             n = self.limits
             times = n.patience_s, n.most_tries, n.connect_s, n.read_s, n.request_s, n.hedge_s
@@ -99,7 +99,7 @@ class Connection:
             return self._queue
 
     def _asks_plain_http(self) -> bool:
-        """Whether native code asks http:// servers by itself, which it can't by options or a proxy."""
+        """Whether native code sends http:// requests itself, which it can't with options or a proxy."""
         has_proxy = any(k.lower() in ("http_proxy", "all_proxy") and v for k, v in os.environ.items())
         return not self._options and not has_proxy
 
@@ -123,12 +123,12 @@ class Connection:
                 found, data, at = stores.get(*what, lambda: library.remote_has_begun(queue, task.request))
                 about = found.size, found.number, found.condition
                 library.remote_answer(queue, task.request, at, len(data), *about)
-                data = None  # memory of the client library, which is free while this waits for the next one
+                data = None  # frees the client library's memory before waiting for the next request
             except Unchanged:
                 library.remote_is_unchanged(queue, task.request)
             except RequestFailed as e:
                 library.remote_refuse(queue, task.request, e.why, os.fsencode(e.reason))
-            except BaseException as e:  # whoever waits has to hear of it
+            except BaseException as e:  # the waiting thread must get the error
                 text = f"[internal error] {type(e).__name__}: {e}"
                 library.remote_refuse(queue, task.request, 0, os.fsencode(without_secrets(text)))
 
@@ -137,8 +137,8 @@ _connections: dict[str, Connection] = {}
 
 
 def _connection(options: Mapping[str, Any]) -> Connection:
-    """There is one for each set of options and variables of the environment in a process."""
-    import hashlib  # only who reads URLs pays for these modules
+    """Returns the one Connection of this process for a set of options and environment variables."""
+    import hashlib  # imported only if URLs are read
     import json
 
     from .store_options import VARIABLES
@@ -150,7 +150,7 @@ def _connection(options: Mapping[str, Any]) -> Connection:
 
 
 class Storage:
-    """What one reader reads by URL: each object in the version in which it was found, or read first."""
+    """URL access of one reader. Each object is read in the version in which it was listed or first read."""
 
     def __init__(self) -> None:
         settings = _settings.get()
@@ -159,7 +159,7 @@ class Storage:
         self._most_ahead = 0
 
     def handle(self) -> int:
-        """The RemoteStorage of the native side, which lives as long as this."""
+        """The native RemoteStorage, which lives as long as this object."""
         with self._lock:
             if not self._handle or self._pid != os.getpid():
                 queue = self.connection.queue()
@@ -167,7 +167,7 @@ class Storage:
                 self._handle, self._pid = kernels.library().remote_create(queue, cache), os.getpid()
                 if not self._handle:
                     raise MemoryError("out of memory for what is known of objects")
-                # Native threads may be reading by it until the very end.
+                # Native threads may use it until the process exits.
                 weakref.finalize(self, kernels.library().remote_destroy, self._handle).atexit = False
             return self._handle
 
@@ -175,12 +175,12 @@ class Storage:
         return self.connection.stores()
 
     def close(self) -> None:
-        """Whoever waits for an answer gets an error instead."""
+        """Threads waiting for an answer get an error."""
         if self._handle and self._pid == os.getpid():
             kernels.library().remote_close(self._handle)
 
     def listing_file(self, url: str, kind: str) -> str | None:
-        """Where a listing is kept: in the cache, if listings are to be used again."""
+        """The cache file of a listing; None if listings are not reused."""
         import hashlib
 
         if self._settings.cache is None or not self.connection.limits.listing_s:
@@ -190,11 +190,11 @@ class Storage:
         return os.path.join(_absolute_folder(self._settings.cache), "listings", f"{name}.npz")
 
     def know(self, url: str, version: Version) -> None:
-        """Objects that were listed have to be read in this version."""
+        """Records the version of a listed object; it must then be read in this version."""
         kernels.library().remote_know(self.handle(), os.fsencode(url), version.size, version.number)
 
     def read(self, url: str, offset: int, length: int) -> bytes:
-        """Bytes of an object, which it has. Raises OSError."""
+        """Reads bytes of an object; the range must be inside it. Raises OSError."""
         data, error = bytearray(length), ctypes.create_string_buffer(kernels.ERROR_SIZE)
         to = (ctypes.c_char * length).from_buffer(data)
         what = os.fsencode(url), offset, length, ctypes.addressof(to), ctypes.addressof(error)
@@ -203,20 +203,20 @@ class Storage:
         return bytes(data)
 
     def counts(self) -> dict[str, int]:
-        """What came of its requests: how many there were, were repeated, failed for good, and bytes that came; and how
-        many bytes were read ahead at most."""
+        """Request counters: requests, retries, final failures, bytes received and cached; and the most bytes read
+        ahead."""
         counts = _Counts()
         if self._handle:
             kernels.library().remote_counts(self._handle, ctypes.addressof(counts))
         return {**{name: getattr(counts, name) for name in _Counts.names}, "most_bytes_ahead": self._most_ahead}
 
     def read_ahead(self, most_bytes: int) -> None:
-        """Tells what it was at most until now."""
+        """Records the most bytes read ahead so far."""
         self._most_ahead = max(self._most_ahead, most_bytes)
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Within it the functions of this module, and scanners, read URLs by it."""
+        """Context manager: this module's functions and scanners read URLs with this storage."""
         token = _active.set(self)
         try:
             yield
@@ -225,7 +225,7 @@ class Storage:
 
 
 def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Of the readers of a pipeline, which read ahead together."""
+    """The total over the readers of a pipeline, which read ahead together."""
     each = [c for c in counts if c]
     names = each[0] if each else ()
     return {name: (max if name == "most_bytes_ahead" else sum)(c[name] for c in each) for name in names}
@@ -233,8 +233,8 @@ def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class StorageSettings:
-    """How URLs are read: options of obstore's stores, and the folder that keeps at most so many bytes (0: any number)
-    of what was read."""
+    """How URLs are read: options of obstore's stores, and a cache folder of at most `cache_bytes` bytes (0: no
+    limit)."""
 
     options: Mapping[str, Any] | None = None
     cache: str | None = None
@@ -244,7 +244,7 @@ class StorageSettings:
     def checked(
         cls, options: Any = None, cache: str | os.PathLike[str] | None = None, cache_bytes: int | None = None
     ) -> StorageSettings:
-        """Of the arguments of a pipeline or reader. Raises TypeError and ValueError."""
+        """Validates the arguments of a pipeline or reader. Raises TypeError and ValueError."""
         if options is not None and not isinstance(options, dict):
             raise TypeError(f"storage_options takes a dictionary; got {type(options).__name__}")
         if cache_bytes is not None and (cache is None or cache_bytes < 1):
@@ -258,7 +258,7 @@ _settings: contextvars.ContextVar[StorageSettings] = contextvars.ContextVar("sto
 
 @contextlib.contextmanager
 def using(settings: StorageSettings) -> Iterator[None]:
-    """Within it readers are opened that use them."""
+    """Context manager: readers opened inside use these settings."""
     token = _settings.set(settings)
     try:
         yield
@@ -271,14 +271,14 @@ _making_cache = threading.Lock()
 
 
 def _disk_cache(folder: str | None, most_bytes: int) -> int:
-    """The DiskCache of the native side; there is one for each folder in a process."""
+    """The native DiskCache, one per folder and process; 0 if `folder` is None."""
     if folder is None:
         return 0
     folder = _absolute_folder(folder)
     key = folder, most_bytes, os.getpid()
-    with contextlib.suppress(OSError):  # it is said when something is to be kept
+    with contextlib.suppress(OSError):  # reported when something is written
         os.makedirs(folder, exist_ok=True)
-    with _making_cache:  # in which nothing waits, so a fork seldom finds it held
+    with _making_cache:  # nothing blocks while holding it, so a fork rarely finds it held
         if key not in _caches:
             _caches[key] = kernels.library().disk_cache_create(os.fsencode(folder), most_bytes)
         return _caches[key]
@@ -297,7 +297,7 @@ def current() -> Storage:
 
 @contextlib.contextmanager
 def scanning(has_urls: bool) -> Iterator[None]:
-    """Within it native scanners may open URLs, if there are any."""
+    """Context manager: native scanners may open URLs, if there are any."""
     if not has_urls:
         yield
         return
@@ -308,11 +308,11 @@ def scanning(has_urls: bool) -> Iterator[None]:
         kernels.library().remote_select(0)
 
 
-# Of one path --------------------------------------------------------------------------------------------------------
+# Single paths -------------------------------------------------------------------------------------------------------
 
 
 def read(path: str) -> bytes:
-    """The whole content. Raises OSError."""
+    """Reads the whole content. Raises OSError."""
     if not is_url(path):
         with open(path, "rb") as f:
             return f.read()
@@ -320,12 +320,12 @@ def read(path: str) -> bytes:
 
 
 def size(path: str) -> int:
-    """In bytes. Raises OSError."""
+    """The size in bytes. Raises OSError."""
     return version(path).size
 
 
 def version(path: str) -> Version:
-    """Raises OSError."""
+    """The current version. Raises OSError."""
     if not is_url(path):
         info = os.stat(path)
         return Version(info.st_size, str(info.st_mtime_ns))
@@ -339,7 +339,7 @@ def absolute(path: str) -> str:
 
 
 def folder_of(path: str) -> str:
-    """Of the path of a file."""
+    """The folder of a file's path."""
     return without_query(path).rpartition("/")[0] if is_url(path) else os.path.dirname(path)
 
 
@@ -348,5 +348,5 @@ def without_query(url: str) -> str:
 
 
 def list_folder(url: str) -> tuple[list[str], list[tuple[str, Version]]]:
-    """Names of what lies directly in the folder that a URL names: folders, and objects with their versions."""
+    """Lists the folder that a URL names: folder names, and object names with versions."""
     return current().stores().patiently(lambda s: s.list_folder(url))

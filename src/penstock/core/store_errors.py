@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong with a request to an object store, and whether it is worth asking again."""
+"""Errors of requests to object stores, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import re
 
 from .storage import without_secrets
 
-FOR_GOOD, SERVER_BUSY, NOT_REACHABLE = range(3)  # as RemoteFailure in kernels/read/remote_queue.h
+FOR_GOOD, SERVER_BUSY, NOT_REACHABLE = range(3)  # same values as RemoteFailure in kernels/read/remote_queue.h
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
-_OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"}  # which S3 answers as 400
+_OUTDATED = {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"}  # S3 sends these with status 400
 
-# obstore has classes for 401, 403, 404 and what a store can't do. All else is one class, GenericError, without fields:
-# what it knows is only in the text, first a line for people, and then its fields as Rust writes them out. The patterns
-# are compiled when they are needed, as `import penstock` has to be quick.
+# obstore has exception classes for 401, 403, 404 and unsupported operations. All else is GenericError, whose
+# information is only in its text: a readable line, then its fields in Rust's debug format. The patterns are compiled
+# when needed, to keep `import penstock` fast.
 _FIELDS = "\nDebug source:"
 _STATUS = r"status code: (\d{3})([^:<\n]*)"
 _CODE = r"<Code>(\w+)</Code>"  # in the body of the answer
@@ -22,7 +22,7 @@ _KIND = r"HttpError \{\s*kind: (\w+)"
 _CAUSE = r'"(Connection refused|dns error|No route to host|Network is unreachable)"'
 _NO_RANGES = r"source: (NotPartial|RangeNotSupported)\b"
 _CERTIFICATE = r"InvalidCertificate|certificate verify failed"
-_ROLE = r"http://(169\.254\.169\.254|metadata\.google\.internal)/"  # where machines get credentials
+_ROLE = r"http://(169\.254\.169\.254|metadata\.google\.internal)/"  # metadata servers, which give machines credentials
 
 
 class RequestFailed(OSError):
@@ -34,14 +34,14 @@ class RequestFailed(OSError):
 
 
 class NotFound(RequestFailed, FileNotFoundError):
-    """There is no such object."""
+    """The object does not exist."""
 
     def __init__(self, reason: str):
         super().__init__(FOR_GOOD, reason, errno.ENOENT)
 
 
 def failure(e: Exception, during: str = "") -> RequestFailed:
-    """What an exception of obstore means."""
+    """Converts an exception of obstore."""
     from obstore import exceptions as known
 
     line, _, fields = str(e).partition(_FIELDS)
@@ -65,7 +65,7 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
             "have expired",
             errno.EACCES,
         )
-    if number in (404, 410):  # of a listing, for which there is no class
+    if number in (404, 410):  # of a listing, which has no exception class
         return NotFound(f"there is no such object{during}: {said}")
     if number in _BUSY:
         return RequestFailed(SERVER_BUSY, f"the server answers {said}{during}")
@@ -93,6 +93,6 @@ def failure(e: Exception, during: str = "") -> RequestFailed:
 
 
 def first_line(e: BaseException) -> str:
-    """Without the bodies of answers and lists of headers, which may have secrets in them."""
+    """The first line of an error's text, without response bodies and header lists, which may contain secrets."""
     text = str(e).partition("\n")[0].partition(": <")[0]
     return without_secrets(re.sub(r" in [\d.]+(ns|µs|ms|s)\b", "", text))[:200]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of object stores that the providers' own tools read from the environment and from files, and obstore does
-not: AWS profiles, Azure's connection strings and command line variables, and the emulator of Google's storage."""
+"""Settings that the providers' own tools read from the environment and from files, but obstore does not: AWS profiles,
+Azure's connection strings and command line variables, and the emulator of Google's storage."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 _KINDS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"} | dict.fromkeys(("az", "azure", "abfs", "abfss"), "az")
 _PREFIXES = {"s3": ("aws_",), "gs": ("google_",), "az": ("azure_", "storage_")}
 _ENDPOINTS = {"s3": ("endpoint", "endpoint_url", "endpoint_url_s3"), "gs": ("base_url",), "az": ("endpoint",)}
-_REREAD = timedelta(minutes=5)  # after which a profile's temporary credentials are read again
-# Variables of other names than these prefixes that change which store is used.
+_REREAD = timedelta(minutes=5)  # interval for rereading temporary credentials of a profile
+# Prefixes of environment variables that change which store is used.
 VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "AZURITE_", "STORAGE_EMULATOR_HOST", "SERVICE_ACCOUNT", "GCE_METADATA_")
 
 
 def complete(url: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
-    """For a bucket's URL and the user's options: the URL and options that obstore takes, and whether the store is
-    asked without TLS. Options come before variables of the environment, and these before files. Raises ValueError."""
+    """From a bucket's URL and the user's options, returns the URL and options for obstore, and whether the store is
+    accessed without TLS. Options override environment variables, which override files. Raises ValueError."""
     scheme, _, rest = url.partition("://")
     kind = _KINDS[scheme]
     given = _given(kind, options)
     found = {"s3": _amazon, "gs": _google, "az": _azure}[kind](given, rest)
     options = {k: v for k, v in options.items() if _short(kind, k) != "connection_string"}
     options = {**{k: v for k, v in found.items() if k not in given}, **options}
-    if "@" in rest:  # abfs://container@account.dfs.core.windows.net, which obstore refuses beside the account's name
+    if "@" in rest:  # abfs://container@account.dfs.core.windows.net: obstore rejects it together with an account name
         options = {k: v for k, v in options.items() if _short("az", k) not in ("account", "account_name")}
     given = given | options
     is_plain = any(str(given.get(name, "")).startswith("http://") for name in _ENDPOINTS[kind])
@@ -45,7 +45,7 @@ def _short(kind: str, name: str) -> str:
 
 
 def _given(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options and the variables of a provider, by the names that they share."""
+    """The options and environment variables of a provider, under their common names."""
     variables = {k: v for k, v in os.environ.items() if k.lower().startswith(_PREFIXES[kind][0])}
     return {_short(kind, k): v for k, v in {**variables, **options}.items()}
 
@@ -54,7 +54,7 @@ def _given(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _amazon(given: Mapping[str, Any], _: str) -> dict[str, Any]:
-    """From the profile of ~/.aws/credentials and ~/.aws/config."""
+    """Reads the profile in ~/.aws/credentials and ~/.aws/config."""
     named = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
     name = named or "default"
     profile = _profile(name)
@@ -96,7 +96,7 @@ def _profile(name: str) -> dict[str, str]:
         parser = configparser.RawConfigParser()
         try:
             parser.read(path, "utf-8")
-        except (configparser.Error, UnicodeDecodeError):  # whose texts have lines of the file
+        except (configparser.Error, UnicodeDecodeError):  # the exception texts contain lines of the file
             raise ValueError(f"{path} can't be read: it is no file of sections and 'name = value'") from None
         if parser.has_section(section):
             found |= {k: v.strip() for k, v in parser.items(section)}
@@ -104,7 +104,7 @@ def _profile(name: str) -> dict[str, str]:
 
 
 def _temporary(name: str) -> Callable[[], dict[str, Any]]:
-    """Tools that log in write new ones into the file."""
+    """Returns a function that rereads credentials, as login tools write new ones to the file."""
 
     def credentials() -> dict[str, Any]:
         profile = _profile(name)
@@ -138,7 +138,7 @@ _OTHER_WAYS = {"skip_signature", "credential_provider", "use_emulator", "use_azu
 
 
 def _azure(given: Mapping[str, Any], rest: str) -> dict[str, Any]:
-    """From a connection string, the variables of `az`, and whether somebody has logged in by `az login`."""
+    """Reads a connection string, the variables of `az`, and whether the user is logged in by `az login`."""
     text = str(given.get("connection_string") or "")
     parts = dict(p.split("=", 1) for p in text.split(";") if "=" in p)
     found: dict[str, Any] = {}
@@ -152,7 +152,7 @@ def _azure(given: Mapping[str, Any], rest: str) -> dict[str, Any]:
         account = parts.get("AccountName") or found.get("account_name", "")
         scheme, suffix = parts.get("DefaultEndpointsProtocol", "https"), parts.get("EndpointSuffix", "core.windows.net")
         found["endpoint"] = (parts.get("BlobEndpoint") or f"{scheme}://{account}.blob.{suffix}").rstrip("/")
-        if not account:  # of the endpoint
+        if not account:  # derived from the endpoint
             host, _, path = found["endpoint"].partition("://")[2].partition("/")
             account = path or host.partition(".")[0]
         found["account_name"] = account

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns with which rules compute while they are traced (tracing.py): NumPy's functions take them as they take arrays,
-and what they are asked for becomes instructions of a program.
+"""Columns that rules compute with while they are traced (tracing.py): NumPy functions accept them like arrays, and
+each operation adds an instruction to a program.
 
-A traced column is no array: NumPy can't turn one into an array unseen. What Python learns of it, by `if`, `int()` or an
-index, is checked for later batches. All other arrays that a rule meets are constants: they follow from what is the same
-for all batches of a kind."""
+A traced column is not an array: NumPy can't convert it to one unnoticed. Values that reach Python, by `if`, `int()`
+or an index, are checked for later batches. All other arrays in a rule are constants: they are the same for all
+batches of a kind."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Untraceable(Exception):
-    """A rule does what no program can do; says what."""
+    """A rule does something that a program can't do; the text says what."""
 
 
-# Functions that put elements elsewhere, and change none.
+# Functions that move elements without changing them.
 MOVING = frozenset(
     getattr(np, name)
     for name in (
@@ -35,28 +35,31 @@ JOINING = frozenset((np.concatenate, np.stack, np.hstack, np.vstack, np.column_s
 _METHODS = {getattr(np, name): name for name in "any all sum prod max min clip nonzero".split()}
 _ABOUT = frozenset((np.ndim, np.shape, np.size))
 _FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
-# Attributes of arrays: what is the same for all batches of a size; what Python learns; functions of NumPy's.
+# Attributes of arrays: those that are the same for all batches of a size; those that pass values to Python; NumPy
+# functions.
 _KNOWN_BEFORE = frozenset("dtype shape ndim size itemsize nbytes strides flags".split())
 _LEARNED = frozenset("item tolist tobytes nonzero".split())
 _MOVED = {name: getattr(np, name) for name in "repeat squeeze swapaxes ravel".split()} | {"flatten": np.ravel}
 
 
 def plain(x: Any) -> Any:
-    """The values at hand, unseen by the program: for what makes no difference but in time. Of lists and tuples, too."""
+    """The current values, not recorded in the program; use only if the result does not depend on them. Also of lists
+    and tuples."""
     if isinstance(x, Traced):
         return x.array
     return type(x)(map(plain, x)) if type(x) in (list, tuple) else x
 
 
 def is_constant(x: Any) -> bool:
-    """Whether it is the same for all batches."""
+    """Whether x is the same for all batches."""
     if type(x) in (list, tuple):
         return all(map(is_constant, x))
     return not isinstance(x, Traced) or x.value is None or not x.array.size
 
 
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
-    """A column of the batch at hand: `array` are its values, in the memory of `value`, or a constant's (None)."""
+    """A column of the current batch: `array` are its values, in the memory of `value`; for constants, `value` is
+    None."""
 
     __slots__ = ("array", "tracer", "value")
     __hash__ = None  # type: ignore[assignment]
@@ -64,7 +67,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, tracer: Tracer, array: np.ndarray, value: Value | None):
         self.tracer, self.array, self.value = tracer, array, value
 
-    # As an array -----------------------------------------------------------------------------------------------------
+    # Array interface
+    # -----------------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
         if name in _KNOWN_BEFORE:
@@ -73,7 +77,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             return getattr(self.known(), name)
         if name in _MOVED:
             return partial(_MOVED[name], self)
-        if name.startswith("_"):  # which Python and NumPy ask for to find out what this is
+        if name.startswith("_"):  # Python and NumPy probe these to find out the kind of object
             raise AttributeError(name)
         raise Untraceable(f"'{name}' of a column is not among the instructions")
 
@@ -121,7 +125,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             return tracer.filled(made.shape, made.dtype, args[1] if function is np.full_like else _FILLED[function])
         raise Untraceable(f"np.{name} is not among the instructions")
 
-    # What gives other columns ----------------------------------------------------------------------------------------
+    # Operations that return columns -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
         return self.tracer.chosen(self, index)
@@ -137,7 +141,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return self.tracer.converted(self, np.dtype(dtype))
 
     def copy(self, order: str = "C") -> Any:
-        return self.tracer.converted(self, self.dtype)  # to be written to, even if this is a constant
+        return self.tracer.converted(self, self.dtype)  # writable, even if this is a constant
 
     def view(self, dtype: Any) -> Any:
         return Traced(self.tracer, self.array.view(dtype), self.value)
@@ -162,17 +166,17 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     max, min = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.maximum, np.minimum))
     any, all = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.logical_or, np.logical_and))
 
-    # What Python learns -----------------------------------------------------------------------------------------------
+    # Values passed to Python ------------------------------------------------------------------------------------------
 
     def known(self) -> np.ndarray:
-        """The values, which are checked for later batches."""
+        """Returns the values, and adds a check that later batches have the same."""
         if not is_constant(self):
             self.tracer.expect(self)
         return self.array
 
     def __bool__(self) -> bool:
         if self.dtype.kind != "b" and self.size == 1 and not is_constant(self):
-            return bool(self != 0)  # any other number than zero will do
+            return bool(self != 0)  # any nonzero number will do
         return bool(self.known())
 
     def __int__(self) -> int:
@@ -213,14 +217,14 @@ def _reduced(
     keepdims: bool = False,
     **more: Any,
 ) -> Any:
-    """A method of arrays that is a reduction; `more` may be `initial`."""
+    """A reduction method of arrays; `more` may contain `initial`."""
     kwargs = {} if dtype is None else {"dtype": dtype}
-    given = {k: v for k, v in more.items() if v is not np._NoValue}  # which NumPy's own functions pass on
+    given = {k: v for k, v in more.items() if v is not np._NoValue}  # passed on by NumPy's own functions
     return ufunc.reduce(x, axis=axis, keepdims=keepdims is True, **kwargs, **given)
 
 
 def known_index(index: Any) -> Any:
-    """An index, of which columns are expected to be the same for later batches."""
+    """Returns the index with its columns replaced by their values, which are checked for later batches."""
     if isinstance(index, tuple):
         return tuple(map(known_index, index))
     return index.known() if isinstance(index, Traced) else index

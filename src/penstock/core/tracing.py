@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How rules of operators call native code: at once, or while they are traced, so that a program comes of it which plans
-later batches of the same kind without them (core/plan_cache.py)."""
+"""How operator rules call native code: directly, or while being traced into a program that plans later batches of the
+same kind (core/plan_cache.py)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .rows import allocate
 from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_index, plain
 
 _INT64, _BOOL = np.dtype("i8"), np.dtype("?")
-_MOST_INPUTS = 3  # of an operation
+_MOST_INPUTS = 3  # per operation
 _OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal isfinite isnan isinf".split())
 _OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
 _TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
@@ -41,23 +41,23 @@ class Native:
     """Calls native functions with columns."""
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
-        """A new array, filled with zeros, and its address."""
+        """Returns a new array of zeros and its address."""
         return allocate(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """A new array for a rule to write to."""
+        """Returns a new array that a rule may write to."""
         return np.zeros(shape, dtype)
 
     def cosine_and_sine(self, radians: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of float32 or float64, (n,) each of the same type."""
+        """Cosines and sines of float32 or float64, each (n,) of the same type."""
         (cosine, at_cosine), (sine, at_sine) = (self.allocate(radians.shape, radians.dtype) for _ in range(2))
         of_floats = "float_" if radians.dtype == np.float32 else ""
         self.call(f"{of_floats}cosines_and_sines", radians, radians.size, at_cosine, at_sine)
         return cosine, sine
 
     def call(self, name: str, *arguments: Any) -> int:
-        """The result of a function of `library()`. Arrays are read only, in row-major order; what is written to is
-        given by its address."""
+        """Calls a function of `library()` and returns its result. Arrays are passed as read-only bytes in row-major
+        order; outputs are passed by address."""
         return getattr(library(), name)(*[x.tobytes() if type(x) is np.ndarray else x for x in arguments])
 
     def contiguous(self, x: Any) -> Any:
@@ -65,11 +65,11 @@ class Native:
         return np.ascontiguousarray(x)
 
     def taken(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """x[rows], where the rows may follow from data; both are of int64."""
+        """x[rows], where rows may be computed from data; both are int64."""
         return x[rows]
 
     def known(self, column: Any) -> np.ndarray:
-        """The values of a column, by which a rule decides in Python."""
+        """Returns the values of a column that a rule uses in Python control flow."""
         return column
 
 
@@ -77,7 +77,7 @@ IMMEDIATE = Native()
 
 
 class Tracer(Native):
-    """Makes a program while rules compute with `Traced` columns for a batch at hand. Raises Untraceable."""
+    """Records a program while rules compute with `Traced` columns for the current batch. Raises Untraceable."""
 
     def __init__(self) -> None:
         self._values: list[Value] = []
@@ -86,18 +86,18 @@ class Tracer(Native):
     # Values ----------------------------------------------------------------------------------------------------------
 
     def store(self, array: np.ndarray, kind: str, name: str = "") -> Any:
-        """A column in this memory."""
+        """Adds a value in this memory and returns its column."""
         value = Value(len(self._values), kind, array, name)
         self._values.append(value)
         return Traced(self, array, value)
 
     def input(self, array: np.ndarray, name: str) -> tuple[np.ndarray, Any]:
-        """Memory with these values, to be filled for each batch, and the column."""
+        """Adds an input: returns its memory, to be filled for each batch, and its column."""
         memory = np.array(array)
         return memory, self.store(memory, INPUT, name)
 
     def constant(self, x: Any) -> Any:
-        """The same array, as a column for a rule to go on computing with."""
+        """Wraps an array as a column that rules can use in traced computations."""
         return Traced(self, x, None) if isinstance(x, np.ndarray) and x.ndim else x
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
@@ -108,7 +108,7 @@ class Tracer(Native):
         return self.filled(shape, np.dtype(dtype), 0)
 
     def filled(self, shape: int | tuple[int, ...], dtype: np.dtype, value: Any) -> Any:
-        """A new column of these values, repeated to its shape."""
+        """Returns a new column filled with the value, which is broadcast to the shape."""
         column, _ = self.allocate(shape, dtype)
         column[...] = value
         return column
@@ -118,7 +118,7 @@ class Tracer(Native):
         return View(x.value, x.array)
 
     def _operand(self, x: Any, dtype: np.dtype | None = None) -> View:
-        """Where an instruction finds the values, as a type."""
+        """The view that an instruction reads the values from, converted to `dtype`."""
         if isinstance(x, (list, tuple)) and not is_constant(x):
             raise Untraceable("it computes with a list of columns; np.stack makes a column of them")
         if is_constant(x):
@@ -129,7 +129,7 @@ class Tracer(Native):
     # Instructions ----------------------------------------------------------------------------------------------------
 
     def compute(self, name: str, result: Any, inputs: tuple) -> Any:
-        """An operation of NumPy on elements, which gave `result` for the batch at hand."""
+        """Adds an elementwise NumPy operation, which gave `result` for the current batch."""
         if operation_number(name) < 0 or isinstance(result, tuple):
             raise Untraceable(f"np.{name} is not among the instructions")
         result = np.asarray(result)
@@ -147,13 +147,13 @@ class Tracer(Native):
         if not out.array.size:
             return
         numbers = operation_number(name), int(from_numpy(dtype)), layout_of(out.array, [x.array for x in inputs])
-        missing = (inputs[0],) * (_MOST_INPUTS - len(inputs))  # of operations that have fewer
+        missing = (inputs[0],) * (_MOST_INPUTS - len(inputs))  # fills up operations with fewer inputs
         text = f"{{}} = {name}({', '.join(['{}'] * len(inputs))})"
         self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *inputs, *missing), 1)
 
     def _convert(self, x: View, out: View) -> None:
         to, of = out.array.dtype, x.array.dtype
-        if to == of and to.str[1:] == "u4":  # whose bits stay
+        if to == of and to.str[1:] == "u4":  # bitwise copy
             to = of = np.dtype("i4")
         elif to not in _TYPES or of not in _FROM_TYPES:
             raise Untraceable(f"{of.name} does not become {to.name} by an instruction")
@@ -162,7 +162,7 @@ class Tracer(Native):
             self._add("{} = {}" + f" as {to.name}" * (to != of), (out, x), "convert_columns", arguments, 1)
 
     def converted(self, x: Any, dtype: np.dtype) -> Any:
-        """A copy, as a type."""
+        """A copy, converted to `dtype`."""
         out = self.store(np.array(x.array, dtype, order="C"), COMPUTED)
         self._convert(self._operand(x), self._view(out))
         return out
@@ -188,13 +188,13 @@ class Tracer(Native):
             self._convert(View(wide.value, wide.array[first]), view)
         else:
             self._convert(self._operand(start, dtype), view)
-        # Each element is added to where its sum is: the output repeated along the axes that are reduced.
+        # Each element is accumulated into its sum: the output broadcast along the reduced axes.
         sums = View(view.value, np.broadcast_to(view.array, wide.array.shape))
         self._compute(name, _BOOL if name in _OF_BOOL else dtype, sums, (sums, wide))
         return Traced(self, out.array.reshape(result.shape), out.value)
 
     def move(self, function: Moving, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A function that puts elements elsewhere does so with their places."""
+        """Traces a function that moves elements, by applying it to their addresses."""
         first, *rest = args
         sources: list[Value] = []
         if function in JOINING:
@@ -219,7 +219,7 @@ class Tracer(Native):
         return self._part(first, lambda x: function(x, *rest, **named))
 
     def _part(self, x: Any, function: Moving) -> Any:
-        """What a function makes of the elements of one column."""
+        """Applies a function that moves elements to one column."""
         result = function(x.array)
         if is_constant(x):
             return self.constant(result)
@@ -232,7 +232,7 @@ class Tracer(Native):
         return self._gathered(result, places, sources)
 
     def _places(self, x: Any, dtype: np.dtype, sources: list[Value]) -> np.ndarray:
-        """The address of each element, whose value becomes one of the sources."""
+        """The address of each element of x, whose value is added to `sources`."""
         view = self._operand(x, dtype)
         sources.append(view.value)
         places = np.full(view.array.shape, view.address, "i8")
@@ -253,7 +253,7 @@ class Tracer(Native):
         """x[index]"""
         index = known_index(index)
         whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
-        is_name = isinstance(index, str)  # a field
+        is_name = isinstance(index, str)  # a record field
         return self._part(x, lambda y: y[index] if is_name or isinstance(y[index], np.ndarray) else y[whole])
 
     def write(self, x: Any, index: Any, values: Any) -> None:
@@ -266,7 +266,7 @@ class Tracer(Native):
         index = known_index(index)
         view = x.array[index]
         if isinstance(view, np.ndarray) and np.may_share_memory(view, x.array):
-            # NumPy leaves out extents of 1 that values have in front.
+            # NumPy drops leading extents of 1 of the values.
             given = self._operand(values, x.dtype if is_constant(values) else None)
             front: tuple[Any, ...] = (0,) * (given.array.ndim - view.ndim)
             given = View(given.value, given.array[(*front, ...)])
@@ -321,7 +321,7 @@ class Tracer(Native):
         return out
 
     def expect(self, column: Any) -> None:
-        """The values of a column are checked for later batches."""
+        """Adds a check that later batches have the same values in this column."""
         if is_constant(column):
             return
         view = self._view(self.contiguous(column))
@@ -334,8 +334,8 @@ class Tracer(Native):
     # The program ------------------------------------------------------------------------------------------------------
 
     def program(self) -> Program:
-        """In the memory it was traced in. Raises Untraceable if native code does not give, bit for bit, what NumPy
-        gave."""
+        """The program, in the memory it was traced in. Raises Untraceable if native code does not reproduce NumPy's
+        results bit for bit."""
         made = Program(self._values, self._instructions)
         expected = [v.memory.copy() for v in self._values]
         ran = made.ran()
@@ -343,7 +343,7 @@ class Tracer(Native):
             raise Untraceable(f"native code does not go on behind `{made.instructions[ran]}`")
         for value, by_numpy in zip(self._values, expected):
             memory = value.memory
-            # What lies between the fields of rows may be anything.
+            # Padding between the fields of rows may have any value.
             if not (np.array_equal(memory, by_numpy) if memory.dtype.names else memory.tobytes() == by_numpy.tobytes()):
                 raise Untraceable(f"native code gives another result for {value} than NumPy")
         return made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that are listed for as long as somebody else refers to them."""
+"""A set of weak references."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class WeakSet(Generic[T]):
-    """As a `weakref.WeakSet`, but any threads may add and go over it at once. While a WeakSet is gone over, another
-    thread of a Python without the GIL may take something out of it, which is a RuntimeError."""
+    """Like `weakref.WeakSet`, but threads may add and iterate concurrently. In Python without the GIL, a WeakSet raises
+    RuntimeError if another thread removes an item during iteration."""
 
     def __init__(self) -> None:
-        self._references: set[weakref.ref[T]] = set()  # each operation on it is done at once
+        self._references: set[weakref.ref[T]] = set()  # each operation on it is atomic
 
     def add(self, object: T) -> None:
         self._references.add(weakref.ref(object, self._references.discard))
@@ -30,5 +30,5 @@ class WeakSet(Generic[T]):
         return weakref.ref(object) in self._references
 
     def __iter__(self) -> Iterator[T]:
-        """Those that exist at the beginning, in any order."""
+        """Iterates over the objects that exist at the beginning, in any order."""
         return iter([x for r in self._references.copy() if (x := r()) is not None])

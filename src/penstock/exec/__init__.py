@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running: stages, chains, queues, threads, statistics. Knows no operator."""
+"""Runs pipelines: stages, chains, queues, threads, statistics. Does not depend on any operator."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the arguments of a node to the columns that operators see."""
+"""Converts the arguments of a node to the columns that operators use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..core.batch import Batch
 from ..core.op import Arg, Arguments
 from ..graph.node import DataNode, Node
 
-# Columns of constants are kept for so many rows in total.
+# Maximum total rows of the constant columns kept.
 _KEPT_ROWS = 16384
 
 
 class Resolver:
-    """Makes the `Arguments` of one node for a batch; `ordinal` tells the operators of a pipeline that draw random
-    numbers apart. Columns of constants are made once per batch size."""
+    """Makes the `Arguments` of one node for a batch. `ordinal` distinguishes the operators of a pipeline that draw
+    random numbers. Constant columns are made once per batch size."""
 
     def __init__(self, node: Node, seed: int, ordinal: int):
         self.node = node
@@ -34,13 +34,13 @@ class Resolver:
             for n, v in op.values.items()
             if n in op.schema and op.schema[n].tensor and n not in node.args
         }
-        # Arguments that are data, and where: None for lists of which some are.
+        # Arguments that are data, with their edges; None for lists that contain data.
         self._data = [
             (n, op.schema[n], (d.source.number, d.index) if isinstance(d, DataNode) else None)
             for n, d in node.args.items()
         ]
         self.values: dict[int, dict[str, Any]] = {}
-        self._kept = 0  # rows of them
+        self._kept = 0  # total rows of `values`
 
     def resolve(self, n: int, epoch, position, values: Mapping[tuple[int, int], Batch]) -> Arguments:
         values_of_rows = self.values.get(n)
@@ -63,7 +63,7 @@ class Resolver:
         return a
 
     def of_samples(self, name: str, n: int, values: Mapping[tuple[int, int], Batch]) -> list[np.ndarray] | None:
-        """The values that an argument has for each sample; None if it is not given."""
+        """The values of an argument for each sample; None if it is not given."""
         data = self.node.args.get(name)
         if isinstance(data, DataNode):
             batch = values[data.source.number, data.index]
@@ -74,7 +74,7 @@ class Resolver:
         return None if value is None else [np.atleast_1d(value)] * n
 
     def column(self, name: str, n: int, values: Mapping[tuple[int, int], Batch]) -> np.ndarray:
-        """That of an argument which is data, or a list of some that are."""
+        """The column of an argument that is data, or a list that contains data."""
         data, arg = self.node.args[name], self.node.op.schema[name]
         if isinstance(data, DataNode):
             return _data_column(arg, values[data.source.number, data.index], n)
@@ -88,7 +88,7 @@ class Resolver:
 
 
 def data_of(node: Node) -> list[tuple[Arg, tuple[int, int]]]:
-    """The arguments that are data, and where that is."""
+    """The arguments that are data, with their edges."""
     return [
         (node.op.schema[name], (d.source.number, d.index))
         for name, data in node.args.items()
@@ -98,7 +98,7 @@ def data_of(node: Node) -> list[tuple[Arg, tuple[int, int]]]:
 
 
 def _constant_column(arg: Arg, value: Any, rows: int) -> Any:
-    """Can't be written to: it serves many batches, and rows of arguments that have it already keep it."""
+    """Returns a read-only column, as it is shared by many batches and argument rows recognize it as unchanged."""
     if value is None:
         return None
     if arg.type is str:
@@ -114,15 +114,15 @@ def has_frames(arg: Arg, batch: Batch) -> bool:
 
 
 def _data_column(arg: Arg, batch: Batch, n: int, scalar: bool = False) -> np.ndarray:
-    """(rows,) for a scalar argument, (rows, k) for a vector."""
+    """Returns a column: (rows,) for a scalar argument, (rows, k) for a vector."""
     if arg.is_index:
         _check_index(batch)
     is_vector = (arg.vector or arg.ragged) and not scalar
     column: np.ndarray
-    if batch.spec.is_dense:  # as mostly
+    if batch.spec.is_dense:  # the usual case
         column = batch.array()
         if column.ndim == 1 + is_vector and column.dtype == arg.column_type:
-            return column.view()  # what can't be written to and is the same again would count as a constant
+            return column.view()  # a new view, as the same read-only array again would count as a constant
     if not batch.spec.is_dense:
         raise ValueError(
             f"argument '{arg.name}' needs the same number of values for every sample; got shapes "
@@ -151,9 +151,9 @@ def _check_index(batch: Batch) -> None:
 
 
 def frames_of_argument(arg: Arg, batch: Batch, counts: np.ndarray) -> np.ndarray:
-    """(rows, ...): the values of all frames."""
+    """The values of all frames, shape (rows, ...)."""
     frames = batch.spec.shape[:, 0]
-    wrong = (frames != counts) & (frames != 1)  # one value holds for all frames of its sample
+    wrong = (frames != counts) & (frames != 1)  # one value applies to all frames of its sample
     if wrong.any():
         i = int(wrong.nonzero()[0][0])
         raise ValueError(
@@ -174,7 +174,7 @@ def frames_of_argument(arg: Arg, batch: Batch, counts: np.ndarray) -> np.ndarray
 
 
 def _ragged_column(arg: Arg, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, k) and (rows,): vectors of different lengths, with zeros behind the shorter ones, and their lengths."""
+    """Returns vectors of different lengths, padded with zeros to (rows, k), and their lengths (rows,)."""
     lengths = batch.spec.volumes()
     column = np.zeros((len(batch), int(lengths.max())), batch.spec.dtype)
     for i, length in enumerate(lengths):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the stages of a branch of a conditional for the samples that go into it."""
+"""Runs the stages of a conditional's branch for the samples in it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..graph.passes import Stage
 from ..graph.scopes import Scope
 from .context import BadSamples, Context, ScopedContext
 
-# What an operator gives in a branch that no sample goes into: nobody has to know what type it would have.
+# The output of an operator in a branch without samples; its type does not matter.
 NOTHING = Batch(Spec(np.empty((0, 0), "i8"), np.dtype("u1")), None, (), None, np.empty((0,), "u1"))
 
 Run = Callable[[Context, kernels.Pool], None]
 
 
 def context_of(ctx: Context, scope: Scope | None) -> Context:
-    """The context of a branch; made once a batch."""
+    """The context of a branch; created once per batch."""
     if scope is None:
         return ctx
     if scope not in ctx.scopes:
@@ -33,7 +33,7 @@ def context_of(ctx: Context, scope: Scope | None) -> Context:
 
 
 def runner(stage: Stage, run: Run) -> Run:
-    """`run` for the samples of the branch that the stage is in."""
+    """Wraps `run` to process only the samples of the stage's branch."""
     return runner_of(stage.nodes, run)
 
 

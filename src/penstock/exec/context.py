@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of one pass of samples through the stages."""
+"""The state of a batch as it passes through the stages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..core.traced import Untraceable
 from ..graph.node import Node
 from ..graph.scopes import Scope
 
-# What operators raise for what users may do, and what says what it is about already.
+# Exceptions that operators raise for user errors, with a text that explains the error.
 _OF_USERS = (ValueError, TypeError, RuntimeError, OSError, ImportError, NotImplementedError)
 
 _POOL: Mapping[tuple[int, int], Any] = {}
@@ -37,14 +37,14 @@ _EXPLAINED = (PipelineError, SampleErrors, StopIteration, BadSamples, MemoryErro
 
 
 class Timing:
-    """When one stage ran for one batch: `native` is when the kernels began, `outcome` says what each of them took."""
+    """When one stage ran for one batch: `native` is the start of the kernels, `outcome` the time of each."""
 
     __slots__ = ("begin", "end", "kind", "native", "numbers", "outcome")
 
     def __init__(
         self, kind: str, numbers: list[int], begin: int, end: int, native: int = 0, outcome: Outcome | None = None
     ):
-        self.kind, self.numbers, self.begin, self.end = kind, numbers, begin, end  # kind: "load", "batch" or "chain"
+        self.kind, self.numbers, self.begin, self.end = kind, numbers, begin, end  # "load", "batch", "chain" or "gpu"
         self.native, self.outcome = native or end, outcome
 
 
@@ -56,8 +56,8 @@ def _numbers(n: int) -> np.ndarray:
 
 
 class Frames(NamedTuple):
-    """Of rows that are frames: the sample of each (n,) int32, and the inputs that are sequences; samples of others are
-    repeated."""
+    """If rows are frames: the sample of each row, (n,) int32, and the inputs that are sequences. Samples of other
+    inputs are repeated."""
 
     sample_of: np.ndarray
     sequences: frozenset[tuple[int, int]]
@@ -66,7 +66,7 @@ class Frames(NamedTuple):
 class Context:
     """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed.
 
-    `rows` are the places in the iteration that the samples have, for when some were left out."""
+    `rows` are the samples' indices in the iteration, as some samples may have been left out."""
 
     __slots__ = (
         *("batches", "epoch", "failed", "frames", "gpu", "iteration", "loading", "memory", "n", "position", "rows"),
@@ -83,23 +83,23 @@ class Context:
         batches: int = 1,
     ):
         self.rows = _numbers(n) if rows is None else rows
-        self.batches = batches  # how many iterations they are of, from `iteration` on
+        self.batches = batches  # number of iterations that the samples belong to, starting at `iteration`
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
-        self.loading: dict[int, Loading] = {}  # what the sources have begun, by node
-        # Sources that can begin only when their arguments are known, by node.
+        self.loading: dict[int, Loading] = {}  # loads in progress, by source node
+        # Starts sources whose arguments are data, by node.
         self.waiting: dict[int, Callable[[Arguments], Loading]] = {}
         self.values: dict[tuple[int, int], Batch] = {}
         self.status = np.zeros(n, "i4")
         self.failed: dict[int, tuple[Node, str, str]] = {}
         self.timings: list[Timing] = []
-        self.gpu: Any = None  # the GPU's part, while the stages run
+        self.gpu: Any = None  # the GpuPass, while the stages run
         self.scopes: dict[Scope, ScopedContext] = {}
         self.frames: Frames | None = None  # if the rows are frames (exec/frames.py)
-        # Where outputs go, (node, index): what gives so many bytes, if not those of the pool.
+        # Allocators for outputs by (node, index), called with the number of bytes; others use the pool.
         self.memory: Mapping[tuple[int, int], Any] = _POOL
 
     def start_again(self, loaded: dict[tuple[int, int], Batch]) -> None:
-        """Back to where only the sources are loaded."""
+        """Resets the state to just after the sources were loaded."""
         self.loading.clear()
         self.values.clear()
         self.values.update(loaded)
@@ -109,11 +109,11 @@ class Context:
         self.scopes.clear()
 
     def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
-        """Memory for an output of a chain."""
+        """Allocates an output of a chain."""
         return Batch.allocate(spec, None, self.memory.get(edge, Buffer))
 
     def source_of(self, node: Node, row: int) -> str:
-        """Where the sample of a row came from, as far as the inputs of `node` know."""
+        """The origin of a row's sample, from the inputs of `node` if known."""
         for d in node.inputs:
             batch = self.values.get((d.source.number, d.index))
             if batch is not None and batch.sources is not None:
@@ -125,15 +125,15 @@ class Context:
 
 
 class ScopedContext(Context):
-    """The samples of a branch of a conditional: `within` are their rows in `whole`, the context of the batch. Values
-    and timings are those of the batch."""
+    """The samples of a conditional's branch: `within` are their rows in `whole`, the context of the batch, with which
+    `values` and `timings` are shared."""
 
     __slots__ = ("n_whole", "planning_ns", "within")
 
     def __init__(self, whole: Context, within: np.ndarray):
         super().__init__(len(within), whole.epoch[within], whole.position[within], whole.iteration, whole.rows[within])
-        self.planning_ns = 0  # how long it took to plan them, if they are not processed at once
-        self.n_whole, self.within = whole.n, within  # not `whole` itself, which refers to this
+        self.planning_ns = 0  # planning time, if they are not run right after planning
+        self.n_whole, self.within = whole.n, within  # not `whole` itself, to avoid a reference cycle
         self.values, self.timings = whole.values, whole.timings
         if whole.frames is not None:
             self.frames = whole.frames._replace(sample_of=whole.frames.sample_of[within])
@@ -150,7 +150,7 @@ class ScopedContext(Context):
 
 
 def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.ndarray | None = None) -> Exception:
-    """What to raise for an exception in an operator's own code."""
+    """Converts an exception from an operator's code to the exception to raise."""
     if isinstance(error, SampleErrors):
         reasons = {int(i if sample_of is None else sample_of[i]): r for i, r in error.reasons.items()}
         where = error.sources
@@ -169,6 +169,6 @@ def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.nd
 
 
 def cause_of(error: Exception) -> Exception | None:
-    """What the error explained above was raised `from`: a mistake of ours is shown with where it was made, others are
-    explained by the text."""
+    """The exception to use in `raise ... from` for the error of `explain_failure`: a bug of ours is shown with its
+    traceback; other errors are explained by their text."""
     return error if isinstance(error, InternalError) or not isinstance(error, (*_OF_USERS, *_EXPLAINED)) else None

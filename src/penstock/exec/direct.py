@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a plan at once, in the thread of the caller: for batches that somebody has and waits for."""
+"""Runs a plan synchronously in the calling thread, for batches already in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scheduling.policy import Policy
 
 
 class Direct:
-    """`session` is the GPU's, for a plan that uses one. May be run by several threads."""
+    """`session` is the GPU session if the plan uses a GPU. `run` may be called by several threads."""
 
     def __init__(self, plan: Plan, pool: kernels.Pool, session: Any = None):
         self.plan, self._pool = plan, pool
@@ -31,8 +31,8 @@ class Direct:
         return bool(self.plan.drawing)
 
     def run(self, inputs: Mapping[str, Batch], epoch: int = 0, position: int = 0) -> list[Batch]:
-        """The outputs for the batches of the sources, by their names. Random numbers are those of the samples at
-        `position` and following of an `epoch`. Raises PipelineError for samples that can't be processed."""
+        """Returns the outputs for the batches of the sources, given by name. Random numbers are those of the samples
+        from `position` on in `epoch`. Raises PipelineError for samples that can't be processed."""
         n = len(next(iter(inputs.values())))
         ctx = Context(n, np.full(n, epoch, "u4"), np.arange(position, position + n), position)
         for name, batch in inputs.items():

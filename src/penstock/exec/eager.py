@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs nodes one by one, as they are defined, for debugging: with the values that the graph would give."""
+"""Runs nodes one by one as they are defined, for debugging, with the same values as the graph."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from .scheduling.policy import Policy
 
 
 class Again(Exception):
-    """A source turned up that changes what was computed before it: the iteration has to be done once more."""
+    """A new source changes what was computed before it: the iteration must be repeated."""
 
 
 class Eager:
-    """The sources, which live from batch to batch, and the batch at hand."""
+    """The sources, which persist across batches, and the current batch."""
 
     def __init__(self, batch_size: int, seed: int, num_threads: int, session: Callable[[], Any]):
-        """`session()` opens the GPU, when an operator is there."""
+        """`session()` opens the GPU when the first GPU operator runs."""
         self.batch_size, self.seed = batch_size, seed
         self._open_session = session
         self._session: Any = None
         self.pools = (kernels.Pool(num_threads), kernels.Pool(min(num_threads, 4)))
-        self.sources: list[tuple[Node, Source]] = []  # in the order of their calls
-        self.fed: dict[str, list[tuple[Any, Any, Any]]] = {}  # data for sources that were not called yet
+        self.sources: list[tuple[Node, Source]] = []  # in call order
+        self.fed: dict[str, list[tuple[Any, Any, Any]]] = {}  # data for sources not called yet
         self.position = self.iteration = 0
         self.ended = False
         self._picks: list[Picks] = []
@@ -46,17 +46,17 @@ class Eager:
     # An iteration -------------------------------------------------------------------------------------------------
 
     def begin(self, batch_size: int) -> None:
-        """Picks the samples of the next batch, as far as the sources are known."""
+        """Picks the samples of the next batch from the known sources."""
         self._found = 0
         self._drawing = 0
-        self._used = False  # whether anything was computed from the number or the places of the samples
+        self._used = False  # whether anything was computed that depends on the number or positions of the samples
         if self._begun:
             self._enter()
             return
         if self.ended:
             raise StopIteration
         self._begun, self._picks, self._n = True, [], batch_size
-        self._decided = ""  # the source that said how many samples there are
+        self._decided = ""  # name of the source that determined the batch size
         self._place: Picks | None = None
         for node, op in sorted(self.sources, key=lambda s: not s[1].sets_batch_size):
             self._take(node, op)
@@ -124,7 +124,7 @@ class Eager:
             Policy().record(bad.samples, self.iteration)
 
     def _runner(self, node: Node, resolver: Resolver) -> tuple[branches.Run, bool]:
-        """What runs a node, and whether it needs the GPU."""
+        """Returns the function that runs a node, and whether it needs the GPU."""
         stage, resolvers = Stage(kind_of(node), [node]), {node.number: resolver}
         on_gpu = node.device == "gpu" if stage.kind == "batch" else stage.kind != "chain"
         if stage.kind in ("chain", "gpu"):
@@ -133,7 +133,7 @@ class Eager:
         return runner_of(stage, resolvers, lambda node, ctx: nullcontext()), on_gpu
 
     def _run_on_gpu(self, node: Node, run: branches.Run) -> None:
-        """Waits, so that what goes wrong there is told here."""
+        """Runs and synchronizes, so that GPU errors are raised here."""
         if self._session is None:
             self._session = self._open_session()
         with self._session.begin() as self.ctx.gpu:

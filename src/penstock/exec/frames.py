@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences seen as rows of frames, and frames put back into sequences."""
+"""Splits sequences into rows of frames, and joins frames into sequences."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
 
 
 def as_rows(batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:
-    """The frames of an input as rows, or each sample as many times as there are frames."""
+    """The frames of an input as rows; samples that are not sequences are repeated for each frame."""
     if not batch.spec.layout.startswith("F"):
         return batch.take(sample_of)
     frames = batch.spec.shape[:, 0]
@@ -57,7 +57,7 @@ def as_rows(batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:
 
 
 def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
-    """Frames of one shape, one behind the other, as sequences; nothing is copied."""
+    """Joins consecutive frames of one shape into sequences, without a copy."""
     array = rows.array()
     shape = np.zeros((len(counts), array.ndim), "i8")
     shape[:, 0], shape[:, 1:] = counts, array.shape[1:]
@@ -68,7 +68,7 @@ def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
 
 
 def check_frames(shape: np.ndarray, sample_of: np.ndarray) -> None:
-    """Raises ValueError if frames of one sequence have different shapes; `sample_of` are the sequences of frames."""
+    """Raises ValueError if frames of one sequence have different shapes; `sample_of` gives each frame's sequence."""
     wrong = (shape[1:] != shape[:-1]).any(axis=1) & (sample_of[1:] == sample_of[:-1])
     if wrong.any():
         i = int(wrong.nonzero()[0][0])
@@ -78,8 +78,8 @@ def check_frames(shape: np.ndarray, sample_of: np.ndarray) -> None:
 
 
 class FrameContext(Context):
-    """A batch of sequences with a row for each frame, `counts` of them in each; samples of what is no sequence are
-    repeated. `see` says what is read as rows; `publish` makes sequences of the rows that came of it."""
+    """A batch of sequences with one row per frame, `counts` frames in each sequence; samples of other inputs are
+    repeated. `see` adds inputs as rows; `publish` joins output rows into sequences."""
 
     __slots__ = ("_counts", "_first", "_labels", "_per_frame", "whole")
 
@@ -89,19 +89,19 @@ class FrameContext(Context):
         self.frames = Frames(of, frozenset())
         self.status, self.failed, self.timings, self.gpu = whole.status, whole.failed, whole.timings, whole.gpu
         self.whole, self._counts = whole, counts
-        self._first = (np.cumsum(counts) - counts)[counts > 0]  # frames of sequences that have some
-        self._labels: dict[_Edge, str] = {}  # of inputs: the layout that they are taken to have
-        self._per_frame: dict[_Edge, bool] = {}  # of arguments: whether they have a value for each frame
+        self._first = (np.cumsum(counts) - counts)[counts > 0]  # first frame of each sequence that has frames
+        self._labels: dict[_Edge, str] = {}  # for inputs: the layout assumed by operators
+        self._per_frame: dict[_Edge, bool] = {}  # for arguments: whether they have a value per frame
 
     def see(self, ins: Mapping[_Edge, str], arguments: Iterable[tuple[Arg, _Edge]]) -> None:
-        """Has the inputs of an operator, with the layouts that it takes them to have, and its arguments that are data
-        seen as rows. Raises ValueError if these are not the rows that operators before it see."""
+        """Adds the inputs of an operator, with the layouts it assumes, and its arguments that are data as rows. Raises
+        ValueError if earlier operators see them as other rows."""
         for e, label in ins.items():
             if self._labels.setdefault(e, label) != label:
                 raise ValueError("an input is read with two layouts")
             if e not in self.values or e in self._per_frame:
                 self.values[e] = rows = self._input(e, label)
-                rows.sources = None  # which belong to sequences
+                rows.sources = None  # these belong to whole sequences
         for arg, e in arguments:
             batch = self.whole.values[e]
             per_frame = has_frames(arg, batch)
@@ -133,17 +133,18 @@ class FrameContext(Context):
         return as_rows(sequences, self._counts, self.sample_of)
 
     def source_of(self, node: Node, row: int) -> str:
-        """Of a sample."""
+        """The origin of a sample, not of a frame."""
         return self.whole.source_of(node, row)
 
     def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
-        """Memory for the frames of an output; those of one sequence lie one behind the other."""
+        """Allocates the frames of an output; frames of one sequence are contiguous."""
         check_frames(spec.shape, self.sample_of)
         batch = Batch.allocate(self._sequences(spec))
         return batch.with_rows(spec, expand(batch, self._counts).rows, batch.owners)
 
     def _sequences(self, spec: Spec, of_none: Spec | None = None) -> Spec:
-        """That of sequences, of their frames' and of frames of those without any."""
+        """The spec of sequences, from the spec of their frames; `of_none` is the frame spec of sequences without
+        frames."""
         counts = self._counts
         shape = np.zeros((len(counts), spec.ndim + 1), "i8")
         shape[:, 0], shape[counts > 0, 1:] = counts, spec.shape[self._first]
@@ -152,13 +153,14 @@ class FrameContext(Context):
         return Spec(shape, spec.dtype, "F" + spec.layout if spec.layout else "")
 
     def frames_of_none(self) -> FrameContext | None:
-        """One frame of each sequence that has none: its extents, there is no data; None if all have some."""
+        """A context with one frame, which has a shape but no data, for each sequence without frames; None if there are
+        none."""
         none = self._counts == 0
         return _FramesOfNone(self.whole, none.astype("i8")) if none.any() else None
 
     def publish(self, outputs: Iterable[_Edge], named: Mapping[_Edge, Origin], of_none: Mapping[_Edge, Spec]) -> None:
-        """Makes outputs known as sequences. `named` says where an output's samples come from, `of_none` what the frames
-        of sequences without any would be."""
+        """Stores outputs as sequences in the batch. `named` gives the origins of an output's samples, `of_none` the
+        frame specs of sequences without frames."""
         values, some = self.whole.values, self._counts > 0
         for e in outputs:
             rows = self.values[e]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets operators that call the user's code see one batch after the other, in order, although two are in flight."""
+"""Runs operators that call user code for one batch at a time, in order, although several batches are in flight."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 
 class IterationOrder:
-    """`enter` and `leave` bracket the run of an iteration; `in_turn` of a node waits for those before it."""
+    """`enter` and `leave` bracket the run of an iteration; `in_turn` waits until earlier iterations have passed a
+    node."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._running: set[int] = set()
-        self._passed: dict[int, set[int]] = {}  # node -> the running iterations that are through with it
+        self._passed: dict[int, set[int]] = {}  # node -> running iterations that have passed it
 
     def enter(self, iteration: int) -> None:
         with self._changed:
@@ -28,7 +29,7 @@ class IterationOrder:
             self._changed.notify_all()
 
     def clear(self) -> None:
-        """Forgets iterations that were dropped."""
+        """Forgets dropped iterations."""
         with self._changed:
             self._running.clear()
             self._passed.clear()

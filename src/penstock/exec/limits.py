@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps a pipeline from being faster, in one sentence with what to do about it."""
+"""Finds what limits a pipeline's speed, as one sentence with advice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..core.source import Source
 from .plan import Plan
 from .scheduling.statistics import Statistics
 
-_KEEPS_UP = 0.05  # share of its time that the consumer may wait
-_BUSY = 0.6  # share of the time from which on a part is what the others wait for
+_KEEPS_UP = 0.05  # share of its time that the consumer may wait if the pipeline keeps up
+_BUSY = 0.6  # busy share from which a part is considered the bottleneck
 
 
 class Limit(NamedTuple):
-    """A part that may be what limits: which share of the time it works, what it is, and what to do."""
+    """A part that may be the bottleneck: its busy share, a description, and advice."""
 
     share: float
     what: str
@@ -23,7 +23,7 @@ class Limit(NamedTuple):
 
 
 class Threads(NamedTuple):
-    """The native threads: of this process, or of each of its workers."""
+    """Number of native threads in this process, or in each of its workers."""
 
     each: int
     workers: int = 0
@@ -38,8 +38,8 @@ class Threads(NamedTuple):
 
 
 def limit(plan: Plan, s: Statistics, threads: Threads, gpu_ms: float, titles: dict[int, str]) -> str:
-    """The sentence. `gpu_ms`: a batch's time on the GPU; `titles`: what nodes are called. `s.lock` is held, and `s` is
-    settled."""
+    """Returns the sentence. `gpu_ms`: a batch's time on the GPU; `titles`: names of nodes. Requires `s.lock`; `s` must
+    be settled."""
     if not s.batches:
         return "Nothing was measured yet."
     ns = max(s.last - s.started, 1)
@@ -69,7 +69,7 @@ def _parts(plan: Plan, s: Statistics, threads: Threads, ns: int, gpu_ns: float, 
                 parts.append(Limit(source, what, "make it faster, or call it in processes (parallel=True)"))
             what = f"{title} waits {load:.0%} of the time for data"
             parts.append(Limit(load, what, "use faster storage, or keep what is read by URL on a disk (cache=)"))
-        else:  # of two batches at once
+        else:  # summed over two concurrent batches
             what = f"{title} takes {min(python, 1):.0%} of the time in Python"
             parts.append(Limit(python, what, "use other operators, or do this in a source with parallel=True"))
     planning = s.cpu_ns / ns
@@ -81,7 +81,7 @@ def _parts(plan: Plan, s: Statistics, threads: Threads, ns: int, gpu_ns: float, 
 
 
 def _threads(plan: Plan, s: Statistics, threads: Threads, ns: int, titles: dict[int, str]) -> Limit:
-    """The native threads, and the operator that keeps them busy most."""
+    """The load of the native threads, and the operator that uses most of their time."""
     busy = sum(s.kernel_ns.values()) / ns / threads.total
     if not s.kernel_ns:
         return Limit(0.0, "the native threads are idle", "")

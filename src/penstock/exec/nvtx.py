@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges for Nsight Systems and other tools that read NVTX, without a library: a tool names itself by the environment
-variable NVTX_INJECTION64_PATH and fills a table of functions, as NVTX's header (version 3) has it do."""
+"""NVTX ranges for Nsight Systems and other tools, without the NVTX library: the tool's path is in the environment
+variable NVTX_INJECTION64_PATH, and the tool fills tables of functions, as in the NVTX 3 header."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 _PATH = "NVTX_INJECTION64_PATH"
 _VERSION = 3
-# Tables that a tool may ask for: callbacks by module, and the version of NVTX.
+# Tables that a tool can request: callbacks per module, and the NVTX version.
 _CALLBACKS, _VERSION_INFO = 1, 3
-_SIZES = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # functions of each module; the first one of each is none
-_DOMAINS = 5  # the module whose functions are used here, and which these are
+_SIZES = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # functions per module; the first of each is unused
+_DOMAINS = 5  # the module used here, and its functions
 _PUSH, _POP, _CREATE = 4, 5, 12
-_ASCII = 1  # the type of a message
+_ASCII = 1  # message type
 
 _P = ctypes.c_void_p
 _Push = ctypes.CFUNCTYPE(ctypes.c_int, _P, _P)
@@ -41,7 +41,7 @@ class _VersionInfo(ctypes.Structure):
 
 
 class _Attributes(ctypes.Structure):
-    """Of a range: here only its name."""
+    """Attributes of a range; only the name is set."""
 
     _fields_ = [
         ("version", ctypes.c_uint16),
@@ -58,11 +58,12 @@ class _Attributes(ctypes.Structure):
 
 
 class Nvtx:
-    """A tool that has been given the tables. They stay for as long as the process lives, as the tool does."""
+    """A tool with the tables that it has filled. They live as long as the process, as the tool keeps pointers to
+    them."""
 
     def __init__(self, path: str):
-        """OSError or AttributeError if no tool is there."""
-        # Functions that the tool fills in, and tables of pointers to them, which end with a null pointer.
+        """Raises OSError or AttributeError if there is no working tool."""
+        # Functions filled in by the tool, and null-terminated tables of pointers to them.
         self._functions = {module: (_P * size)() for module, size in _SIZES.items()}
         self._tables = {module: (_P * (size + 1))() for module, size in _SIZES.items()}
         for module, functions in self._functions.items():
@@ -78,7 +79,7 @@ class Nvtx:
             raise OSError(f"{path} takes no ranges")
         self._domain = _Create(of_domains[_CREATE] or 0)(b"penstock")
         self._push, self._pop = _Push(of_domains[_PUSH] or 0), _Pop(of_domains[_POP] or 0)
-        self._attributes: dict[str, _Attributes] = {}  # by the name of a range
+        self._attributes: dict[str, _Attributes] = {}  # by range name
 
     def push(self, name: str) -> None:
         """Begins a range of this thread."""
@@ -108,7 +109,7 @@ class Nvtx:
 
 
 def attached() -> Nvtx | None:
-    """The tool under which the process runs."""
+    """The tool attached to the process; None if there is none."""
     path = os.environ.get(_PATH)
     if not path:
         return None

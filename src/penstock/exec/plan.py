@@ -38,7 +38,7 @@ _ANY_TIME = nullcontext()
 
 
 class Plan:
-    """Made once from the traced graph. Holds no state of a batch, so several batches may run at once."""
+    """Created once from the traced graph. Has no state of a batch, so several batches may run at once."""
 
     def __init__(
         self,
@@ -48,20 +48,20 @@ class Plan:
         seed: int,
         given: Collection[int] = (),
     ):
-        """`sinks` are computed although they are no outputs. Others run the nodes in `given`: what they make is in the
-        values of a batch from the beginning."""
+        """`sinks` are computed although they are not outputs. The nodes in `given` are run elsewhere: their outputs are
+        in a batch's values from the start."""
         self.outputs = [(o.source.number, o.index) for o in outputs]
         self.nodes = fuse(prune(nodes, outputs + sinks, given), outputs + sinks)
         leave_rest(self.nodes, outputs + sinks)
         self.unused = unused_outputs(self.nodes, outputs + sinks)
         self.stages = join_branches(schedule(self.nodes, given), outputs)
-        # Counted among those that draw random numbers, so that an operator that draws none changes nobody's numbers.
+        # Numbered among the operators that draw, so that other operators do not change random numbers.
         self.seed, self.drawing = seed, [n for n in nodes if "seed" in n.op.schema]
-        self.described: dict[str, Any] | None = None  # by checkpoint.describe
+        self.described: dict[str, Any] | None = None  # cached by checkpoint.describe
         drawing = {n.number: i for i, n in enumerate(self.drawing)}
         self.resolvers = {n.number: Resolver(n, seed, drawing.get(n.number, 0)) for n in self.nodes}
         self.sources: list[Node] = [s.nodes[0] for s in self.stages if s.kind == "source"]
-        # The source that decides the batch size comes first.
+        # The source that determines the batch size comes first.
         self.sources.sort(key=lambda n: not self.source_op(n).sets_batch_size)
         parts = [id(op) for n in self.sources for op in self.source_op(n).parts]
         for n in self.sources:
@@ -71,7 +71,7 @@ class Plan:
             raise ValueError("a reader is mixed by two calls of fn.mix; call the reader once for each")
         self.mixes_samples = any(n.op.mixes_samples for n in self.nodes)
         self.iteration_order = IterationOrder() if any(n.op.in_order for n in self.nodes) else None
-        # Whether a batch can be made by any thread: no code of the user's runs, and nothing is waited for.
+        # Whether any thread can make a batch: no user code runs, and nothing blocks.
         self.is_prompt = self.iteration_order is None and all(_is_prompt(n.op) for n in self.nodes)
         self._release = last_uses(self.stages, outputs)
         self.uses_gpu = any(s.kind in ("gpu", "operator", "upload", "download") for s in self.stages)
@@ -81,7 +81,7 @@ class Plan:
         self.runs_users_code = self.iteration_order is not None or not all(
             not n.op.sets_batch_size if isinstance(n.op, Source) else _is_prompt(n.op) for n in self.nodes
         )
-        # Whether a batch waits for the GPU on its way, and another one is to be begun meanwhile.
+        # Whether a batch waits for the GPU midway, so that another one should be started meanwhile.
         self.waits = any(s.kind == "download" for s in self.stages)
         self.waits |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
@@ -92,12 +92,12 @@ class Plan:
 
     @property
     def ahead(self) -> int:
-        """How many batches are to be on their way beyond those that are asked for: what a GPU is working on."""
+        """Number of batches kept in flight in addition to those requested: those the GPU works on."""
         return 0 if self.session is None else self.session.ahead
 
     @property
     def batches_read_ahead(self) -> int:
-        """How many batches are to be read beyond those that are made: data that is far away takes its time."""
+        """Number of batches to read ahead of those being made, to hide the latency of remote data."""
         sources = [self.source_op(n) for n in self.sources]
         return max((op.batches_ahead for op in sources), default=0) if all(op.loads_ahead for op in sources) else 0
 
@@ -114,7 +114,7 @@ class Plan:
         return node.op
 
     def uploaded(self, source: Node) -> set[int]:
-        """The outputs of a source that are used on the GPU only."""
+        """The outputs of a source that are used only on the GPU."""
         return uploaded(self.nodes, source) - {index for number, index in self.outputs if number == source.number}
 
     def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
@@ -140,13 +140,13 @@ class Plan:
         return runner_of(stage, self.resolvers, _in_turn(self.iteration_order))
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
-        """Takes the samples of `ctx`, whose sources are loaded, through all stages. Raises BadSamples for samples that
-        fail before the last stage, so that no later one sees what is left of them; those of the last one are in
+        """Runs all stages for the samples of `ctx`, whose sources are loaded. Raises BadSamples for samples that fail
+        before the last stage, so that later stages don't see them; those that fail in the last stage are in
         `ctx.failed`."""
         return self.settle(ctx, pool, self.start(ctx, pool))
 
     def start(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
-        """As `run`, but the GPU is not waited for: `settle` has to be called if `ctx.gpu` is there afterwards."""
+        """As `run`, but does not wait for the GPU: if `ctx.gpu` is set afterwards, `settle` must be called."""
         if self.session is None:
             return self._run_stages(ctx, pool)
         gpu: GpuPass = self.session.begin()
@@ -158,7 +158,7 @@ class Plan:
                 outputs = self._run_stages(ctx, pool)
                 gpu.finish(outputs)
             except (BadSamples, PipelineError):
-                # Of samples that the GPU finds bad others may have been given anything.
+                # If the GPU has found bad samples, the error may come from their undefined values.
                 if not (doubted := gpu.doubts()):
                     raise
             if doubted:
@@ -170,7 +170,8 @@ class Plan:
         return outputs
 
     def settle(self, ctx: Context, pool: kernels.Pool, outputs: list[Batch]) -> list[Batch]:
-        """Waits for what the GPU says of what was started. What it doubts is done again; the outputs that hold."""
+        """Waits for the GPU's checks of a started batch, repeats the batch if samples are doubted, and returns the
+        final outputs."""
         gpu: GpuPass | None = ctx.gpu
         if gpu is None:
             return outputs
@@ -183,7 +184,7 @@ class Plan:
     def _again(
         self, ctx: Context, pool: kernels.Pool, loaded: dict[Edge, Batch], doubted: dict[int, np.ndarray]
     ) -> list[Batch]:
-        """The batch once more, from where its sources are `loaded`; `doubted` are rows, by node."""
+        """Runs the batch again from the `loaded` sources; `doubted` are rows by node."""
         ctx.start_again(loaded)
         ctx.gpu.doubted = doubted
         outputs = self._run_stages(ctx, pool)
@@ -213,7 +214,7 @@ def _watched(
     ctx: Context,
     pool: kernels.Pool,
 ) -> None:
-    """Runs a stage inside of a range for profilers. Most sources were loaded before."""
+    """Runs a stage inside a profiler range. Most sources were loaded before."""
     if stage.kind == "source" and not stage.nodes[0].args:
         return
     with watch(ranges.name_of(stage)):
@@ -225,27 +226,27 @@ def _is_prompt(op: Operator) -> bool:
 
 
 def _in_turn(order: IterationOrder | None) -> Callable[[Node, Context], AbstractContextManager]:
-    """No method of the plan, which refers to what is given this, so that the plan ends with the pipeline."""
+    """Not a method of the plan, to avoid a reference cycle that would keep it alive."""
     return lambda node, ctx: order.in_turn(node.number, ctx.iteration) if order and node.op.in_order else _ANY_TIME
 
 
 def _own(ctx: Context, pool: kernels.Pool, batch: Batch) -> Batch:
-    """A copy of a batch that others go on using, to be given out."""
+    """A copy of a batch whose owner keeps using its memory."""
     return batch.packed_copy(pool) if batch.on_host else ctx.gpu.copy(batch)
 
 
 def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) -> Chain:
-    """What runs a stage of kind "chain" or "gpu", of which the outputs `needed` are kept."""
+    """The object that runs a stage of kind "chain" or "gpu"; the outputs `needed` are kept."""
     kind = Chain
     if stage.kind == "gpu":
-        from .gpu.chain import GpuChain as kind  # only pipelines with a GPU pay for its modules
+        from .gpu.chain import GpuChain as kind  # imported only by pipelines with a GPU
     return kind(stage.nodes, needed, resolvers)
 
 
 def runner_of(
     stage: Stage, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
 ) -> Callable[[Context, kernels.Pool], None]:
-    """What runs a stage of any other kind for one batch; code of operators while it has its `turn`."""
+    """Returns the function that runs a stage of any other kind; operator code runs inside `turn`."""
     node = stage.nodes[0]
     if stage.kind in ("operator", "upload", "download"):
         from .gpu.stages import runner
@@ -254,7 +255,7 @@ def runner_of(
     if stage.kind != "batch":
         if node.args:
             return partial(load_by_arguments, node, resolvers[node.number])
-        return lambda ctx, pool: None  # other sources are loaded before
+        return lambda ctx, pool: None  # other sources are already loaded
     if node.device != "gpu":
         resolver = resolvers[node.number]
         if node.op.in_order:
@@ -270,7 +271,7 @@ def runner_of(
 
 
 def load_by_arguments(node: Node, resolver: Resolver, ctx: Context, pool: kernels.Pool) -> None:
-    """Loads what a source reads by arguments that are data."""
+    """Loads a source whose arguments are data."""
     begin = time.monotonic_ns()
     try:
         batches = ctx.waiting[node.number](resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)).wait()
@@ -289,8 +290,8 @@ def run_batchwise(
     turn: AbstractContextManager = _ANY_TIME,
     gpu: Any = None,
 ) -> None:
-    """Runs an operator without a kernel; its code while it has its `turn`. `gpu` is what one that `runs_on_gpu` gets
-    there."""
+    """Runs an operator without a kernel; its code runs inside `turn`. `gpu` is passed to operators that
+    `runs_on_gpu`."""
     begin, values, op, rows = time.monotonic_ns(), ctx.values, node.op, ctx
     edges = inputs_of(node)
     counts = frames_of(node, values) if op.runs_frames else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges around stages for profilers that are attached: `record_function` of PyTorch's, and NVTX of Nsight Systems."""
+"""Ranges around stages for attached profilers: PyTorch's `record_function`, and NVTX for Nsight Systems."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _NOTHING = nullcontext()
 _lock = threading.Lock()
-_tool: list[Nvtx | None] = []  # the one of NVTX, once it was looked for
+_tool: list[Nvtx | None] = []  # the NVTX tool or None; empty until looked for
 
 Watch = Callable[[str], AbstractContextManager[object]]
 
 
 def watching() -> Watch | None:
-    """What makes a range of a name for the profilers that are attached now; None if there are none."""
+    """Returns a function that makes a named range for the attached profilers; None if there are none."""
     torch = sys.modules.get("torch.autograd.profiler")
     is_profiling = torch is not None and getattr(torch, "_is_profiler_enabled", False)
     tool = _tool[0] if _tool else _find_tool()
@@ -34,13 +34,13 @@ def watching() -> Watch | None:
 
 
 def in_range(name: str) -> AbstractContextManager[object]:
-    """A range around something of this thread, if anybody watches."""
+    """A range in this thread; does nothing if no profiler is attached."""
     watch = watching()
     return _NOTHING if watch is None else watch(f"penstock: {name}")
 
 
 def name_of(stage: Stage) -> str:
-    """What the range of a stage is called: its operators."""
+    """The range name of a stage: its operators."""
     return "penstock: " + " -> ".join(node.op.fn_name for node in stage.nodes)
 
 
@@ -52,13 +52,13 @@ def _find_tool() -> Nvtx | None:
 
 
 def _attached() -> Nvtx | None:
-    from . import nvtx  # takes a while
+    from . import nvtx  # slow to import
 
     return nvtx.attached()
 
 
 class _NvtxRange:
-    """Also PyTorch's, if it profiles, too."""
+    """A range in NVTX, and in PyTorch's profiler if that is active."""
 
     __slots__ = ("_name", "_record", "_tool")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person reads: the plan and the table of times."""
+"""Reports for users: the plan and the table of times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLES = {
 
 
 class Text(str):
-    """Several lines, which a notebook shows as they are."""
+    """Text of several lines that notebooks display unquoted."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -46,8 +46,8 @@ def explain(
     tried: Iterable[str] = (),
     parts: tuple[Plan, Plan] | None = None,
 ) -> Text:
-    """The stages in order, one line an operator. With `program` the column programs of batches; `tried` is what
-    autotuning has done so far, `parts` what workers do and the rest."""
+    """The stages in order, one line per operator. With `program`, also the column programs of batches. `tried` is the
+    history of autotuning; `parts` are the plans of the workers and of this process."""
     plans = [plan] if parts is None else [p for p in parts if p.stages]
     lines = [f"{sum(len(p.stages) for p in plans)} stages, {threads}, {depth} batches ahead"]
     if together > 1:
@@ -114,7 +114,7 @@ def _titles(chain: Chain) -> str:
 
 
 def _programs(chain: Chain) -> list[str]:
-    """How batches of a chain are planned: programs, and why there are none."""
+    """How batches of a chain are planned: the programs, or why there are none."""
     if not chain.plans.is_traced:
         by_rules = [n.op.display_name() for n in chain.nodes if not n.op.traced]
         return [f"by rules: {', '.join(by_rules) or 'PENSTOCK_PLAN is set'}"]
@@ -128,12 +128,12 @@ def _programs(chain: Chain) -> list[str]:
 
 
 def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
-    """Whether only the stage itself reads a node."""
+    """Whether a node is read only inside its stage."""
     return all(n in stage.nodes for n in plan.nodes if node in n.parents())
 
 
 def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
-    """Which nodes of a chain are made in part, by number, and the operator that reads this part."""
+    """The nodes of a chain that compute only a window, by number, with the operator that reads this window."""
     if isinstance(stage, Branches):
         narrow = [n for a in stage.alternatives for n in plan.joined[id(a)].narrow]
     elif stage.kind in ("chain", "gpu"):
@@ -142,13 +142,13 @@ def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
         return {}
     asks = [consumer for consumer, _ in narrow if type(consumer.op).region is not Operator.region]
     readers: dict[int, list[str]] = {}
-    for n in asks:  # of the branches of a conditional there may be several
+    for n in asks:  # there may be several in the branches of a conditional
         readers.setdefault(n.inputs[0].source.number, []).append(n.op.display_name())
     return {number: " or ".join(dict.fromkeys(names)) for number, names in readers.items()}
 
 
 class Table:
-    """Where the time went; `str()` of it is a table, `as_dict()` the figures."""
+    """Time statistics; `str()` formats a table, `as_dict()` returns the figures."""
 
     def __init__(self, data: dict[str, Any]):
         self._data = data
@@ -216,7 +216,7 @@ def table(plan: Plan, s: Statistics, threads: Threads) -> Table:
                 "load_ms_per_batch": load / batches / 1e6,
             }
         gpu_ms = sum(gpu["gpu"]["ms_per_batch"].values()) if gpu else 0.0
-        if gpu:  # of kernels of two batches that ran at once each is counted
+        if gpu:  # concurrent kernels of two batches are both counted
             gpu["gpu"]["share"] = min(gpu_ms / 1e3 * s.batches / seconds, 1.0)
         return Table(
             {
@@ -240,13 +240,14 @@ def table(plan: Plan, s: Statistics, threads: Threads) -> Table:
 
 
 def _own_title(op: Operator) -> str:
-    from ..gpu.stage import stage_of  # only pipelines with a GPU pay for its modules
+    from ..gpu.stage import stage_of  # imported only by pipelines with a GPU
 
     return stage_of(op).title(op)
 
 
 def _plans(plan: Plan) -> dict[str, Any]:
-    """How many batches of chains were planned by programs and by rules, and which can't be traced: why, how often."""
+    """Number of batches of chains planned by programs and by rules, and the chains that can't be traced, with reasons
+    and counts."""
     chains = _chains(plan)
     reasons = {_titles(c): dict(c.plans.untraceable) for c in chains}
     counts = {how: sum(c.plans.counts[how] for c in chains) for how in ("by program", "by rules")}
@@ -254,12 +255,12 @@ def _plans(plan: Plan) -> dict[str, Any]:
 
 
 def remote(plan: Plan) -> dict[str, int]:
-    """What came of the requests of all readers, since the pipeline was built; nothing if there were none."""
+    """Counters of the requests of all readers since the pipeline was built; empty if there were none."""
     return total(counts for n in plan.sources if (counts := plan.source_op(n).counted()) and counts["requests"])
 
 
 def decoded(plan: Plan) -> dict[str, int]:
-    """How many images each decoder of a GPU pipeline took."""
+    """Number of images per decoder of a GPU pipeline."""
     counts: dict[str, int] = {}
     for kept in list(plan.session.kept.values()) if plan.session is not None else ():
         counts |= kept.decoded()
@@ -267,12 +268,12 @@ def decoded(plan: Plan) -> dict[str, int]:
 
 
 def memory_bytes() -> int:
-    """Of batches and scratch, of all pipelines of the process; also what is kept for the next ones."""
+    """Bytes of batches and scratch memory of all pipelines in the process, including memory kept for reuse."""
     return int(library().memory_used() + library().memory_idle())
 
 
 def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
-    """What the GPU did: its time by stage, what each decoder took, the memory the pipeline holds there."""
+    """GPU statistics: time by stage, images per decoder, and the memory that the pipeline holds on the GPU."""
     session = plan.session
     if session is None:
         return {}
@@ -290,5 +291,5 @@ def _gpu(plan: Plan, s: Statistics) -> dict[str, Any]:
 
 
 def title(node: Node) -> str:
-    """The operator and its name or number."""
+    """The operator with its name or number."""
     return f"{node.op.fn_name} ({node.number})" if node.name.startswith("__") else f"{node.op.fn_name} '{node.name}'"

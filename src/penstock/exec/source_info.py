@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which inputs of a chain tell where the samples of its outputs come from."""
+"""Determines which inputs of a chain give the origins of its outputs' samples."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Edge = tuple[int, int]
 
 
 class JoinedNames:
-    """The names of several inputs, which make those of an output; in a way of its operator's own if a resolver of its
-    arguments is given."""
+    """An output's names that combine those of several inputs; if a resolver is given, by its operator's
+    `source_names`."""
 
     __slots__ = ("_parts", "_resolver")
 
@@ -36,15 +36,15 @@ Origin = Edge | JoinedNames | None
 
 
 def names_of(origin: Origin, values: Mapping[Edge, Batch]) -> Sequence[str] | None:
-    """Where the samples come from; None if nobody knows."""
+    """The origins of the samples; None if unknown."""
     if isinstance(origin, JoinedNames):
         return origin.names(values)
     return None if origin is None else values[origin].sources
 
 
 def origins(calls: Iterable[Any], inputs: Iterable[Edge], values: Mapping[Edge, Batch]) -> dict[Edge, Origin]:
-    """The origins of all edges of a chain whose operators are `calls`, in order (`cpu.chain.Link` or `_Call`);
-    `values` are, among others, the batches of its inputs."""
+    """The origins of all edges of a chain with the operators `calls`, in order (`cpu.chain.Link` or `_Call`); `values`
+    contain the batches of its inputs."""
     found: dict[Edge, Origin] = {e: e for e in inputs if values[e].sources is not None}
     for call in calls:
         op = call.node.op

@@ -12,17 +12,17 @@ from .scheduling.statistics import Statistics
 
 
 class Span(NamedTuple):
-    """A piece of work on a track: a native thread, or a kind of Python work. Times are in nanoseconds."""
+    """Work on one track: a native thread, or a kind of Python work. Times are in nanoseconds."""
 
     track: str
     name: str
     begin: int
     end: int
-    of: dict[str, int]  # the iteration, and the sample if it was work on a single one
+    of: dict[str, int]  # the iteration, and the sample for work on a single one
 
 
 def spans(plan: Plan, statistics: Statistics) -> Iterator[Span]:
-    """Those of the last batches, the oldest batch first."""
+    """The spans of the last batches, oldest first."""
     names = {n.number: n.op.fn_name for n in plan.nodes}
     with statistics.lock:
         recent = list(statistics.recent)
@@ -43,7 +43,7 @@ def spans(plan: Plan, statistics: Statistics) -> Iterator[Span]:
 def write_trace(plan: Plan, statistics: Statistics, path: str | os.PathLike) -> None:
     """The last batches in Chrome's trace format, which Perfetto reads: one track per native thread and per kind of
     Python work."""
-    import json  # for traces only
+    import json  # imported only for traces
 
     tracks: dict[str, int] = {}
     events: list[dict[str, Any]] = []

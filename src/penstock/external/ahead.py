@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batches that workers make ahead for one source, taken in order."""
+"""Batches that workers prepare for one source, taken in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.batch import Batch
 
 
 class Position(NamedTuple):
-    """Where a source is: counts from 0, within the epoch but for the first."""
+    """A source's position; all counts start at 0, `iteration` and `in_epoch` in each epoch."""
 
     epoch: int = 0
     iteration: int = 0
@@ -24,24 +24,24 @@ class Position(NamedTuple):
 
 
 class Ahead:
-    """Asks a pool for `depth` batches more than are needed at once."""
+    """Requests `depth` batches ahead from a pool."""
 
     def __init__(self, pool: Any, source: int, depth: int, room: int):
         self.pool, self.source, self.depth, self.room = pool, source, depth, room
         self._jobs: deque[Any] = deque()
-        self._position = Position()  # of the next batch to ask for
+        self._position = Position()  # of the next batch to request
 
     def take(self, position: Position, n: int) -> tuple[list[Batch], int, dict[int, str]]:
-        """The batch of `n` samples (0: of one call) at a position: one per output without the bad samples, how many
-        samples there are with them, and why those are bad."""
+        """Returns the batch of `n` samples (0: of one call) at a position: one Batch per output without the bad
+        samples, the number of samples including them, and the reasons of the bad ones."""
         if self._jobs and (self._jobs[0].n != n or self._place() != position):
-            self.drop()  # another batch size, or another place
+            self.drop()  # the batch size or position has changed
         if not self._jobs:
             self._position = position
         while len(self._jobs) <= self.depth:
             p = self._position
             self._jobs.append(self.pool.schedule(self.source, *p, n, self.room))
-            self._position = p.after(n)  # of whole batches the size is not known, and not told
+            self._position = p.after(n)  # with n = 0 the size is unknown, and `in_epoch` does not count it
         try:
             job = self._jobs.popleft()
             batches = self.pool.wait(job)
@@ -55,7 +55,7 @@ class Ahead:
         return Position(job.epoch, job.iteration, job.in_epoch)
 
     def drop(self) -> None:
-        """Forgets what was asked for."""
+        """Cancels the requested batches."""
         while self._jobs:
             self.pool.cancel(self._jobs.popleft())
 

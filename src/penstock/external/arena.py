@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that the main process and its workers share.
+"""Memory shared by the main process and its workers.
 
-It is one anonymous file of the kernel (memfd), without a name in any file system: nothing is left when the last
+It is one anonymous file (memfd) without a name in any file system: nothing remains when the last
 process that has it open is gone, however it ended, and the size of /dev/shm does not matter. The file is sparse. Each
-process has a zone of offsets of its own in which it alone hands out regions, so nothing needs a lock.
+process allocates regions only in its own zone of offsets, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 _ZONE = 1 << 40  # bytes of offsets per process
 _PAGE = mmap.PAGESIZE
 _SLACK = _PAGE  # kernels may read a little beyond a sample
-_MAPPED = 64  # regions of other processes that a worker keeps mapped
-_IDLE = 16  # regions kept for the next batches
+_MAPPED = 64  # maximum regions of other processes that a worker keeps mapped
+_IDLE = 16  # regions kept for later batches
 STATUS_BYTES = 64
 
 
 def create(n_workers: int) -> int:
-    """The descriptor of a new arena."""
+    """Creates an arena; returns its file descriptor."""
     if not hasattr(os, "memfd_create"):
         raise OSError("worker processes need Linux (memfd_create); py_start_method='thread' works everywhere")
     fd = os.memfd_create("penstock", os.MFD_CLOEXEC)
@@ -41,7 +41,7 @@ def align(nbytes: int, to: int = 64) -> int:
 
 
 def zone_of(worker: int) -> int:
-    """Where a worker's own zone of the arena begins."""
+    """The offset of a worker's own zone."""
     return _ZONE * (worker + 2)
 
 
@@ -56,17 +56,17 @@ class Region:
         self.view = np.frombuffer(self.memory, "u1")
         self.address = self.view.ctypes.data
 
-    def discard(  # at exit modules may be empty
+    def discard(  # default arguments, as modules may be cleared at exit
         self, remove: int = getattr(mmap, "MADV_REMOVE", 0), getpid: Callable[[], int] = os.getpid
     ) -> None:
-        """Gives the pages back to the system, for all processes; the mapping goes with the last reference. In a fork
-        nothing happens, as they are its parent's."""
+        """Returns the pages to the system, for all processes; the mapping goes with the last reference. Does nothing in
+        a forked child, as the pages are its parent's."""
         if getpid() == self.pid:
             self.memory.madvise(remove)
 
 
 class Status:
-    """What each worker is doing, written by it and read by the main process, also after its death."""
+    """What each worker is doing: written by it, read by the main process, also after its death."""
 
     def __init__(self, fd: int, n_workers: int):
         memory = mmap.mmap(fd, align(STATUS_BYTES * max(n_workers, 1), _PAGE), offset=0)
@@ -80,16 +80,16 @@ class Status:
 
 
 class Regions:
-    """The main process's regions: one per batch on its way, used again when nobody has the batch any more."""
+    """The main process's regions: one per batch in flight, reused when the batch is gone."""
 
     def __init__(self, fd: int):
         self.fd = fd
-        self._next = _ZONE  # the zone before holds the status page
+        self._next = _ZONE  # the first zone holds the status page
         self._idle: deque[Region] = deque()
-        self.capacities: dict[int, int] = {}  # of all regions there are, by their offset
+        self.capacities: dict[int, int] = {}  # of all existing regions, by offset
 
     def take(self, nbytes: int) -> Lease:
-        """At least that many bytes, until the lease is let go of."""
+        """A region of at least `nbytes` bytes, reserved until the lease is deleted."""
         wanted = align(nbytes + _SLACK, _PAGE)
         region = None
         for _ in range(len(self._idle)):
@@ -97,7 +97,7 @@ class Regions:
             if found.capacity >= wanted:
                 region = found
                 break
-            self._drop(found)  # outgrown
+            self._drop(found)  # too small
         while len(self._idle) > _IDLE:
             self._drop(self._idle.popleft())
         if region is None:
@@ -113,7 +113,7 @@ class Regions:
 
 
 class Lease:
-    """Keeps a region from being used again while a batch lies in it."""
+    """Prevents the reuse of a region while a batch is in it."""
 
     __slots__ = ("_idle", "region")
 
@@ -125,7 +125,7 @@ class Lease:
 
 
 class Spilled:
-    """A worker's region for what did not fit; given back for good when the batch is gone."""
+    """A worker's region for samples that did not fit; freed when the batch is gone."""
 
     __slots__ = ("region",)
 
@@ -138,7 +138,7 @@ class Spilled:
 
 
 class WorkerMemory:
-    """A worker's view: the regions it is told to write to, and a zone of its own for what does not fit there."""
+    """A worker's view of the arena: the regions it must write to, and its own zone for what does not fit there."""
 
     def __init__(self, fd: int, worker: int, spills_from: int = 0):
         self.fd = fd
@@ -158,7 +158,8 @@ class WorkerMemory:
         return memory
 
     def reserve(self, offset: int, nbytes: int) -> None:
-        """Makes the system say now that memory is short: a write to a page it can't supply would kill the process."""
+        """Allocates the pages now, so that a shortage raises MemoryError here instead of killing the process on a
+        write."""
         if self._reserved.get(offset, 0) < nbytes:
             try:
                 os.posix_fallocate(self.fd, offset, nbytes)
@@ -167,7 +168,7 @@ class WorkerMemory:
             self._reserved[offset] = nbytes
 
     def spill(self, nbytes: int) -> tuple[int, mmap.mmap]:
-        """A region of its own: its offset and memory."""
+        """Takes a region in this worker's zone: its offset and memory."""
         capacity = align(nbytes + _SLACK, _PAGE)
         offset, self._next = self._next, self._next + capacity
         return offset, mmap.mmap(self.fd, capacity, offset=offset)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickling of sources for workers that are started afresh: lambdas, local functions and functions of a notebook, which
-can't be imported there, are sent by value."""
+"""Pickles sources for workers that are not forked: lambdas, local functions and functions of a notebook, which
+can't be imported there, are pickled by value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .calling import describe_source
 
 
 class Pickler(pickle.Pickler):
-    """Sends functions that can't be imported by their code, modules by their name."""
+    """Pickles functions that can't be imported by value, and modules by name."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, types.FunctionType) and (getattr(obj, "_pickle_by_value", False) or not _importable(obj)):
@@ -42,7 +42,7 @@ def pickle_by_value(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def dumps_sources(sources: Sequence[Any], method: str, pickler: Any) -> bytes:
-    """The sources for a worker: pickled by this module, or by the user's `py_callback_pickler`, each on its own."""
+    """Pickles the sources for a worker, by this module or by the user's `py_callback_pickler`, each separately."""
     dump, load = _user_pickler(pickler) if pickler is not None else (dumps, pickle.loads)
     pickled = []
     for calling in sources:
@@ -58,7 +58,7 @@ def dumps_sources(sources: Sequence[Any], method: str, pickler: Any) -> bytes:
 
 
 class _Sources:
-    """Becomes the list of sources when it is unpickled."""
+    """Unpickles to the list of sources."""
 
     def __init__(self, load: Callable[[bytes], Any], pickled: list[bytes]):
         self.load, self.pickled = load, pickled
@@ -86,7 +86,7 @@ def _user_pickler(pickler: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes
 
 
 def _importable(fun: types.FunctionType) -> bool:
-    """Whether a process started afresh finds the function by its name."""
+    """Whether a new process can import the function by its name."""
     module = sys.modules.get(fun.__module__ or "")
     if module is None:
         return False
@@ -112,7 +112,7 @@ def _reduce_function(fun: types.FunctionType) -> tuple:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Names that may be globals, those of functions inside too."""
+    """Names that may be globals, including those of nested functions."""
     names = set(code.co_names)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
@@ -121,14 +121,14 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _contents(cell: types.CellType) -> tuple:
-    """(value,), or nothing where the variable is not set yet."""
+    """(value,), or () if the variable is not set yet."""
     try:
         return (cell.cell_contents,)
     except ValueError:
         return ()
 
 
-# In two steps, so that a function may refer to itself.
+# Functions are created in two steps, so that a function may refer to itself.
 def _make_function(code: bytes, name: str, qualname: str, module: str) -> types.FunctionType:
     compiled = marshal.loads(code)
     closure = tuple(types.CellType() for _ in compiled.co_freevars)

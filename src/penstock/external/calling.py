@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a source is called: once per sample or per batch, with an argument or without, from its beginning or not."""
+"""How a source is called: per sample or per batch, with or without an argument, restartable or not."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from ..core.errors import DataError
 from ..core.sample_info import BatchInfo, SampleInfo
 
-# Seconds to wait before a source is called again: doubled each time.
+# Pause before a failed call is repeated, in seconds: doubled each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 CYCLES = (None, False, True, "no", "quiet", "raise")
 
 
 class Calling:
-    """One source and the way to call it. An iterable keeps its place; everything else has no state of its own."""
+    """One source and how to call it. Only for an iterable does it keep state, its position."""
 
     def __init__(
         self,
@@ -34,18 +34,18 @@ class Calling:
         retries: int = 0,
         keeps_rest: bool = False,
     ):
-        """`number_types`: for each output what Python's numbers become, None for 32-bit types. `retries`: how often a
-        call that raises is repeated. `keeps_rest`: whether samples that don't fill the last batch are kept."""
+        """`number_types`: for each output, the type of Python numbers; None for 32-bit types. `retries`: how often a
+        call that raises is repeated. `keeps_rest`: whether an incomplete last batch is kept."""
         self.number_types = tuple(number_types)
         self.source, self.per_sample, self.n_outputs, self.batch_info = source, per_sample, n_outputs, batch_info
         self.cycle = {"no": None, False: None, True: "quiet"}.get(cycle, cycle)
         self.is_iterable = is_generator_function(source) or (not callable(source) and _can_be_iterated(source))
         self.takes_argument = False
         self.retries, self.keeps_rest = retries, keeps_rest
-        self.stream: Any = None  # what makes its arrays on the GPU, if they don't say it
-        self.leaves_out = False  # whether samples that can't be made are left to the pipeline's on_error
+        self.stream: Any = None  # CUDA stream of its GPU arrays that don't name one
+        self.leaves_out = False  # whether failing samples are handled by the pipeline's on_error
         self._iterator: Iterator[Any] | None = None
-        self._given = 0  # how often the iterator has given something since it was started
+        self._given = 0  # items taken from the iterator since it was started
         self._epoch = 0
         if not self.is_iterable:
             if not callable(source):
@@ -61,7 +61,7 @@ class Calling:
 
     @property
     def name(self) -> str:
-        """For messages: what the user calls it, and where it is."""
+        """The source's name and location, for messages."""
         return describe_source(self.source)
 
     @property
@@ -83,7 +83,7 @@ class Calling:
         return self._call(BatchInfo(iteration, epoch) if self.batch_info else iteration)
 
     def _call(self, *argument: Any) -> Any:
-        """Calls the source, again after a pause if it raises and there are retries."""
+        """Calls the source; repeats failed calls after a pause, up to `retries` times."""
         for attempt in range(self.retries):
             try:
                 return self.source(*argument)
@@ -94,7 +94,7 @@ class Calling:
         return self.source(*argument)
 
     def outputs(self, data: Any) -> list[Any]:
-        """What a call gave, one item per output. Raises DataError if their number is wrong."""
+        """The result of a call, one item per output. Raises DataError if their number is wrong."""
         if self.n_outputs is None:
             return [data]
         if data is None:
@@ -108,10 +108,10 @@ class Calling:
         if len(outputs) < self.n_outputs:
             rows = f" (the rows of an array of shape {tuple(data.shape)})" if hasattr(data, "shape") else ""
             raise DataError(f"the source gave {len(outputs)} outputs{rows}, num_outputs is {self.n_outputs}")
-        return outputs[: self.n_outputs]  # more are left out, as DALI does
+        return outputs[: self.n_outputs]  # further items are ignored, as in DALI
 
     def restart(self) -> None:
-        """An iterable that can begins anew at the next call."""
+        """Restarts an iterable at the next call, if it can be restarted."""
         if self.is_iterable and self.cycle is not None:
             self._iterator = None
 
@@ -127,7 +127,7 @@ class Calling:
         except StopIteration:
             if self.cycle != "quiet":
                 raise
-            if not self._given:  # it is empty, and would be so for ever
+            if not self._given:  # it is empty, so restarting would loop forever
                 raise
             self._begin()
             return self._next(epoch)
@@ -138,7 +138,7 @@ class Calling:
         self._iterator = iter(self.source() if is_generator_function(self.source) else self.source)
         self._given = 0
 
-    # Going on from a checkpoint
+    # Continuing from a checkpoint
 
     @property
     def starts_anew(self) -> bool:
@@ -147,11 +147,11 @@ class Calling:
 
     @property
     def given(self) -> int:
-        """How often it has given something since it was started for the last time."""
+        """Number of items taken since it was last started."""
         return 0 if self._iterator is None else self._given
 
     def pass_over(self, given: int, epoch: int) -> None:
-        """Starts it and takes what it has `given` already in this epoch."""
+        """Starts it in this epoch and skips the `given` items that were already taken."""
         self._epoch, self._iterator = epoch, None
         if not given:
             return
@@ -168,12 +168,12 @@ class Calling:
 
 
 def _can_be_iterated(source: Any) -> bool:
-    """Also data sets with __getitem__ alone, as iter() takes them."""
+    """Includes data sets with only __getitem__, which iter() accepts."""
     return hasattr(source, "__iter__") or hasattr(source, "__getitem__")
 
 
 def is_generator_function(source: Any) -> bool:
-    import inspect  # not needed to run a pipeline
+    import inspect  # imported only when needed
 
     return inspect.isgeneratorfunction(getattr(source, "func", source))
 
@@ -183,7 +183,7 @@ def _takes_argument(source: Callable[..., Any]) -> bool:
 
     try:
         parameters = inspect.signature(source).parameters.values()
-    except (TypeError, ValueError):  # built in
+    except (TypeError, ValueError):  # a built-in function
         return False
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needed = [p for p in positional if p.default is p.empty]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to tell about a worker that died, hangs, or whose source raised."""
+"""Error texts about a worker that died or hangs, or whose source raised."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RemoteTraceback(Exception):
 
 
 def doing(task: Task | None, name: str, row: int | None = None) -> str:
-    """What a worker was at."""
+    """What a worker was doing."""
     if task is None:
         return "while it waited for work"
     if task.n == 0:
@@ -48,13 +48,13 @@ def how_it_ended(code: int | None) -> str:
 
 
 def reason(error: Exception, longest: int = 1000) -> str:
-    """Why a sample could not be made."""
+    """The reason why a sample could not be made."""
     text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
     return text if len(text) <= longest else f"{text[: max(longest, 40) - 3]}..."
 
 
 def as_exception(failed: Failed, worker: str, task: Task, name: str) -> Exception:
-    """What to raise for a source that raised: its own exception, whose cause is the traceback in the worker."""
+    """The exception to raise if a source raised: its own exception, with the worker's traceback as the cause."""
     where = f"{worker} {doing(task, name, failed.row)}"
     if failed.is_data:
         return DataError(f"{failed.text}\nfrom {where.replace(' while it made', ', which made')}")
@@ -63,7 +63,7 @@ def as_exception(failed: Failed, worker: str, task: Task, name: str) -> Exceptio
     if failed.exception is not None:
         try:
             error = pickle.loads(failed.exception)
-        except Exception:  # its class is known to the worker only
+        except Exception:  # its class is only defined in the worker
             error = None
     if not isinstance(error, Exception):
         error = WorkerError(f"{failed.traceback.strip().splitlines()[-1]}\nIn {where}")

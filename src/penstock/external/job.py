@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch on its way: its tasks, where they put what, and the batch that they make together."""
+"""One batch in flight: its tasks, their output locations, and the resulting batch."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..core.kernels import TENSOR
 from .arena import Lease, Regions, Spilled, align
 from .task import Column, Done, Ended, Task
 
-_GROWTH = 1.25  # room for samples larger than any so far, where sizes vary
-_AIM_NS = 2_000_000  # tasks of about that long cost little, and spread well
+_GROWTH = 1.25  # extra room for samples larger than any before, if sizes vary
+_AIM_NS = 2_000_000  # target duration of a task: low overhead, and well balanced
 
 
 class Sizes:
-    """What is known of a source's samples from those before: bytes per output, and time."""
+    """Statistics of a source's samples: bytes per output, and time."""
 
     def __init__(self, n_outputs: int, hint: list[int] | None):
         hints = list(hint or [0])
         self.largest = (hints + hints[-1:] * n_outputs)[:n_outputs]
         self.smallest = list(self.largest)
-        self.ns = 0.0  # per sample, or per batch
+        self.ns = 0.0  # per sample; or per batch with n = 0
         self._known = False
 
     def saw(self, done: Done) -> None:
@@ -32,25 +32,25 @@ class Sizes:
         per = done.ns / done.n
         self.ns = per if not self._known else self.ns + 0.2 * (per - self.ns)
         for o, (smallest, largest) in enumerate(done.sizes):
-            # Sizes that do not vary are packed without gaps.
+            # Samples of constant size are packed without gaps.
             self.smallest[o] = min(self.smallest[o], smallest) if self._known else smallest
             self.largest[o] = max(self.largest[o], largest) if self._known else largest
         self._known = True
 
     def step(self, o: int) -> tuple[int, int]:
-        """Bytes to leave for a sample of output `o`, and what to align samples to."""
+        """Bytes to reserve per sample of output `o`, and the alignment."""
         if self.smallest[o] == self.largest[o]:
             return self.largest[o], 1
         return align(int(self.largest[o] * _GROWTH)), 64
 
     def chunk(self, n: int, n_workers: int) -> int:
-        """How many samples of `n` make a task."""
+        """Number of samples per task, for a batch of `n`."""
         most = -(-n // n_workers)
         return most if not self.ns else max(1, min(most, int(_AIM_NS / self.ns)))
 
 
 class Job:
-    """A batch of `n` samples, or (n = 0) one that a single call makes."""
+    """A batch of `n` samples, or (n = 0) of one call."""
 
     def __init__(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int):
         self.source, self.epoch, self.iteration, self.in_epoch, self.n, self.room = (
@@ -63,17 +63,17 @@ class Job:
         )
         self.tasks: dict[int, Task] = {}  # not answered yet
         self.lease: Lease | None = None
-        self.columns: list[int] = []  # where the rows of each output begin
+        self.columns: list[int] = []  # offset of each output's rows
         self.spilled: list[Spilled] = []
         self.made = 0
         self.end: int | None = None  # the sample at which the source ended
         self.errors: dict[int, Exception] = {}  # by sample
-        self.bad: dict[int, str] = {}  # by sample, why it could not be made and is left to on_error
+        self.bad: dict[int, str] = {}  # by sample, the reason why it could not be made; left to on_error
         self.cancelled = False
 
     @property
     def n_samples(self) -> int:
-        """How many samples there are, the bad ones too."""
+        """Number of samples, including bad ones."""
         return self.made if self.end is None else self.end
 
     @property
@@ -81,11 +81,11 @@ class Job:
         return not self.tasks
 
     def is_lost_from(self, row: int) -> bool:
-        """Whether nobody will ask for the sample `row`, because of what happened to one before it."""
+        """Whether the sample `row` is no longer needed, because of an earlier one."""
         return self.cancelled or min(self.errors, default=row) < row or (self.end is not None and self.end < row)
 
     def lay_out(self, regions: Regions, sizes: Sizes, n_outputs: int, n_workers: int, number: int) -> list[Task]:
-        """Takes a region for the batch and divides it among tasks, numbered from `number`."""
+        """Takes a region for the batch and divides it among tasks with numbers from `number` on."""
         rows = self.n or self.room
         chunk = sizes.chunk(self.n, n_workers) if self.n else rows
         at, begins, steps = 0, [], []
@@ -121,7 +121,8 @@ class Job:
         self.spilled += [Spilled(fd, offset, nbytes) for offset, nbytes in done.spilled]
 
     def leave_out(self, task: Task, row: int, why: str, number: int) -> list[Task]:
-        """What is to be made of a task of which one sample can't be made: tasks numbered from `number`."""
+        """Replaces a task of which sample `row` failed by tasks for the samples before and after it, with numbers from
+        `number` on."""
         del self.tasks[task.number]
         self.bad[row] = why
         left: list[Task] = []
@@ -130,18 +131,18 @@ class Job:
                 continue
             columns = []
             for c in task.columns:
-                room = (c.end - c.begin) // task.n  # of each sample
+                room = (c.end - c.begin) // task.n  # per sample
                 begin, stop = c.begin + (first - task.first) * room, c.begin + (end - task.first) * room
                 columns.append(c._replace(begin=begin, end=stop))
             part = task._replace(number=number + len(left), first=first, n=end - first, columns=tuple(columns))
             self.tasks[part.number] = part
             left.append(part)
-        self.made += 1  # the bad one
+        self.made += 1  # counts the bad one
         return left
 
     def first_problem(self, keeps_rest: bool = False) -> Exception | None:
-        """What to raise, if anything: of the first sample that has something to say. The end of the source is none
-        behind samples that are to be kept."""
+        """The exception of the first sample that has one; None if there is none. The end of the source does not count
+        if the samples before it must be kept."""
         row = min(self.errors, default=None)
         if self.end is not None and (row is None or self.end <= row):
             if keeps_rest and self.end:
@@ -150,7 +151,7 @@ class Job:
         return None if row is None else self.errors[row]
 
     def batches(self) -> list[Batch]:
-        """One batch per output without the bad samples. Their shared memory is used again when they are gone."""
+        """One Batch per output, without the bad samples. Their shared memory is reused when they are deleted."""
         assert self.lease is not None
         region, n = self.lease.region, self.n_samples
         owners = (self.lease, *self.spilled)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting worker processes by fork, spawn or forkserver, and what they need to know."""
+"""Starts worker processes by fork, spawn or forkserver."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _PR_SET_PDEATHSIG = 1
 _FINISHED = 0
 _KILL_SECONDS = 2.0
 
-SOCKETS = WeakSet[socket.socket]()  # the main process's ends, which a forked child must close
+SOCKETS = WeakSet[socket.socket]()  # the main process's socket ends, which a forked child must close
 
 
 class Setup:
-    """What a worker is given. By fork it is inherited as it is, otherwise pickled."""
+    """Data for a worker: inherited by fork, otherwise pickled."""
 
     def __init__(self, index: int, n_workers: int, sock: socket.socket, arena_fd: int, trace_fd: int, sources: Any):
         self.index, self.n_workers, self._sources = index, n_workers, sources
         self._sock, self._arena, self._trace = sock, arena_fd, trace_fd
-        self.spills_from = 0  # where in its zone of the arena it begins
+        self.spills_from = 0  # offset in its zone of the arena from which it may allocate
         self.parent = os.getpid()
         self.seed = random.SystemRandom().getrandbits(32)
-        # The signal comes when the *thread* that started the process ends, so only the main thread may ask for it.
+        # The kernel sends the signal when the starting *thread* ends, so only the main thread may request it.
         self.dies_with_thread = threading.current_thread() is threading.main_thread()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Setup:
         return {**self.__dict__, "_arena": DupFd(self._arena), "_trace": DupFd(self._trace)}
 
     def open(self) -> tuple[socket.socket, int, int]:
-        """The socket, the arena's descriptor, and the one that a traceback is written to on SIGUSR1."""
+        """The socket, the arena's descriptor, and the descriptor for the traceback that SIGUSR1 requests."""
         fds = [fd if isinstance(fd, int) else fd.detach() for fd in (self._arena, self._trace)]
         return self._sock, fds[0], fds[1]
 
@@ -52,11 +52,11 @@ class Setup:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process when the thread that started it ends."""
+    """Requests that the kernel kills this process when the thread that started it ends."""
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     except (AttributeError, OSError):
-        pass  # the thread that watches the parent does it, too
+        pass  # the thread that watches the parent also does this
 
 
 class Process:
@@ -72,7 +72,7 @@ class Process:
             self._start(method, setup)
 
     def _fork(self, setup: Setup) -> None:
-        from . import worker  # before the fork: a module that is being imported elsewhere stays locked in the child
+        from . import worker  # before the fork: a module being imported elsewhere stays locked in the child
 
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -113,13 +113,13 @@ class Process:
         self.pid = self._process.pid
 
     def exitcode(self) -> int | None:
-        """None while it runs; minus the number of the signal that killed it."""
+        """None while it runs; the negated signal number if a signal killed it."""
         if self._process is not None:
             return self._process.exitcode
         if self._exitcode is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # somebody else has waited for it
+            except ChildProcessError:  # something else has waited for it
                 self._exitcode = 0
             else:
                 if pid:
@@ -134,13 +134,13 @@ class Process:
                 pass
 
     def end(self, until: float) -> None:
-        """Kills it if it has not ended by then."""
+        """Waits until a time; then kills it if it has not ended."""
         if not self._join(until):
             self.kill()
             self._join(time.monotonic() + _KILL_SECONDS)
 
     def _join(self, until: float) -> bool:
-        """Waits until a time of the monotonic clock; says whether it has ended."""
+        """Waits until a time of the monotonic clock; returns whether it has ended."""
         pause = 0.0005
         while self.exitcode() is None:
             if time.monotonic() > until:
@@ -150,13 +150,13 @@ class Process:
         return True
 
 
-AT_EXIT: list[Callable[[], None]] = []  # called before multiprocessing kills its processes and removes its sockets
-_told = 0  # the process that knows
+AT_EXIT: list[Callable[[], None]] = []  # called before multiprocessing kills its processes and closes its sockets
+_told = 0  # id of the process where the handler is registered
 
 
 def _before_multiprocessing_ends() -> None:
-    """At exit multiprocessing ends its processes before modules that were imported earlier are asked: whoever still
-    waits for a worker would take it for a dead one and ask a server that is gone for another."""
+    """Registers a handler that runs before multiprocessing's own exit handler, which kills its processes before earlier
+    modules' handlers run: a waiting thread would take that for a crash and try to restart a worker."""
     global _told
     if _told == os.getpid():
         return
@@ -171,7 +171,7 @@ def _before_multiprocessing_ends() -> None:
 
 
 def check_fork() -> None:
-    """Raises RuntimeError where forking would leave CUDA unusable."""
+    """Raises RuntimeError if forking would leave CUDA unusable."""
     if cuda_is_initialised():
         raise RuntimeError(
             "worker processes can't be forked any more, because CUDA has been initialised in this process and does not "
@@ -182,9 +182,9 @@ def check_fork() -> None:
 
 
 def cuda_is_initialised() -> bool:
-    """Whether this process has a CUDA context. Loads and initialises nothing."""
+    """Whether this process has a CUDA context. Loads and initializes nothing."""
     try:
-        # RTLD_NOLOAD: only if it is there already.
+        # RTLD_NOLOAD: only if it is already loaded.
         cuda = ctypes.CDLL("libcuda.so.1", os.RTLD_NOLOAD | os.RTLD_LAZY)
     except OSError:
         return False
@@ -200,6 +200,6 @@ def cuda_is_initialised() -> bool:
                 cuda.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
                 if active.value:
                     return True
-    except AttributeError:  # a stub
+    except AttributeError:  # a stub library
         pass
     return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker processes of a pipeline, as its main process sees them."""
+"""The worker processes of a pipeline, managed by its main process."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from .task import MAX_MESSAGE, Done, Ended, Failed, Ready, Task
 from .worker_process import EXIT_SECONDS, WorkerProcess
 
 _POLL_MS = 200
-_AHEAD_NS = 20_000_000  # work that each worker has waiting, so that it needs nobody for that long
-_MOST_WAITING = 64  # tasks; their messages fit into the socket's buffer
+_AHEAD_NS = 20_000_000  # queued work per worker, so that it does not idle between messages
+_MOST_WAITING = 64  # maximum queued tasks; their messages fit into the socket's buffer
 _WARN_SECONDS = 30.0
 _MOST_RESTARTS = 16
 
 
 class Pool:
-    """Starts `n_workers` processes for `sources` and hands them the tasks of jobs, which are done in any order.
+    """Starts `n_workers` processes for `sources` and sends them the tasks of jobs, which are done in any order.
 
-    Every source that is iterated belongs to one worker; everything else goes to whoever has least to do.
+    Every iterable source belongs to one worker; other tasks go to the worker with the least work.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Pool:
         self._number = 1
         self._restarts = 0
         self._looked = time.monotonic()
-        self._lost: dict[int, str] = {}  # iterables that can't go on, and why
+        self._lost: dict[int, str] = {}  # iterables that can't continue, with the reason
         self._poll = select.poll()
         self._by_fd: dict[int, WorkerProcess] = {}
         self._lock = threading.RLock()
@@ -75,7 +75,7 @@ class Pool:
     # Jobs -----------------------------------------------------------------------------------------------------------
 
     def schedule(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int) -> Job:
-        """Asks for a batch: of `n` samples, or (n = 0) of one call that gives at most `room`."""
+        """Requests a batch of `n` samples, or (n = 0) of one call that returns at most `room` samples."""
         with self._lock:
             self._check_open()
             job = Job(source, epoch, iteration, in_epoch, n, room)
@@ -87,7 +87,7 @@ class Pool:
             return job
 
     def wait(self, job: Job) -> list[Any]:
-        """The batches of a job, one per output. Raises what its source raised, or WorkerError."""
+        """Waits for a job and returns one Batch per output. Raises the source's exception, or WorkerError."""
         with self._lock:
             while not job.done:
                 self._check_open()
@@ -98,7 +98,7 @@ class Pool:
             return job.batches()
 
     def cancel(self, job: Job) -> None:
-        """Nobody wants it any more; what workers are doing for it already they finish."""
+        """Cancels a job; tasks that workers have already received are still finished."""
         with self._lock:
             job.cancelled = True
             for other, task in self._pending:
@@ -128,14 +128,14 @@ class Pool:
         self._poll.register(fd, select.POLLIN)
 
     def _owner(self, source: int) -> WorkerProcess | None:
-        """The only worker that may call a source, if there is one."""
+        """The only worker that may call a source; None if any may."""
         if not self.sources[source].is_iterable:
             return None
         iterables = [i for i, c in enumerate(self.sources) if c.is_iterable]
         return self._workers[iterables.index(source) % len(self._workers)]
 
     def _hand_out(self) -> None:
-        """Gives waiting tasks to workers that have little to do."""
+        """Sends pending tasks to workers with little work."""
         kept: deque[tuple[Job, Task]] = deque()
         while self._pending:
             job, task = self._pending.popleft()
@@ -170,7 +170,7 @@ class Pool:
         self._pending = kept
 
     def _listen(self, timeout_ms: int) -> None:
-        """Takes in what workers say within that time, and looks after them."""
+        """Receives replies within that time, and checks on the workers."""
         ready = self._poll.poll(timeout_ms)
         for fd, _ in ready:
             w = self._by_fd.get(fd)
@@ -202,7 +202,7 @@ class Pool:
             self._settle(w, reply)
 
     def _settle(self, w: WorkerProcess, reply: Done | Ended | Failed) -> None:
-        if reply.number not in w.waiting:  # given up
+        if reply.number not in w.waiting:  # cancelled
             return
         job, task, cost = w.waiting.pop(reply.number)
         w.load_ns = w.load_ns - cost if w.waiting else 0.0
@@ -216,10 +216,10 @@ class Pool:
         else:
             job.errors[reply.row] = failure.as_exception(reply, w.name, task, self.sources[task.source].name)
 
-    # Trouble --------------------------------------------------------------------------------------------------------
+    # Failures -------------------------------------------------------------------------------------------------------
 
     def _current(self, w: WorkerProcess) -> tuple[Job, Task, int, float] | None:
-        """What a worker is, or was, doing: job, task, sample, seconds since it began with that."""
+        """What a worker is, or was, doing: job, task, sample, seconds since it started that."""
         number, row, began = self._status.of(w.index)[:3].tolist()
         if number not in w.waiting:
             return None
@@ -227,13 +227,13 @@ class Pool:
         return job, task, row, (time.monotonic_ns() - began) / 1e9
 
     def _look_after(self) -> None:
-        """Notices workers that died without a word, and those that take too long."""
+        """Finds workers that died silently, and those that take too long."""
         for w in self._workers:
             if not w.alive or w.process is None:
                 continue
             process = w.process
             if process.exitcode() is not None:
-                self._receive(w)  # what it said before; at the end of that another process may be in its place
+                self._receive(w)  # its last messages; at their end it may already have been replaced
                 if w.alive and w.process is process:
                     self._bury(w)
                 continue
@@ -257,10 +257,11 @@ class Pool:
                 )
 
     def _bury(self, w: WorkerProcess, why: str = "") -> None:
-        """A worker is dead: what it was at has failed, what it had not begun goes to others, another one is started."""
+        """Handles a dead worker: its current task fails, its other tasks go to other workers, and a new worker is
+        started."""
         assert w.process is not None
         current, fd = self._current(w), w.fileno()
-        was_ready = w.ready or current is not None  # it may have told so, and nobody have heard it yet
+        was_ready = w.ready or current is not None  # its message may not have been received yet
         del self._by_fd[fd]
         self._poll.unregister(fd)
         w.hang_up()
@@ -272,7 +273,7 @@ class Pool:
         waiting, w.waiting = w.waiting, {}
         lost = [current[1].number] if current else []
         if current and self.sources[current[1].source].leaves_out:
-            self._restarts -= 1  # there may be many bad samples
+            self._restarts -= 1  # bad samples may be frequent, so this restart is not counted
         for number, (job, task, _) in waiting.items():
             calling = self.sources[task.source]
             if current and number in lost and calling.leaves_out:
@@ -305,7 +306,7 @@ class Pool:
         if self._restarts > _MOST_RESTARTS or self.closed:
             return
         if self.method == "fork" and launch.cuda_is_initialised():
-            return  # the others go on
+            return  # the other workers continue
         try:
             self._start(w)
         except OSError as e:
@@ -318,7 +319,7 @@ class Pool:
         )
 
     def _fail_to_start(self, text: str) -> None:
-        """Nothing will come: every batch asked for fails."""
+        """Makes every requested batch fail."""
         jobs = {id(j): j for w in self._workers for j, _, _ in w.waiting.values()}
         jobs |= {id(j): j for j, _ in self._pending}
         self._pending.clear()
@@ -329,10 +330,10 @@ class Pool:
             job.errors[0] = WorkerError(text)
 
     def close(self) -> None:
-        """Ends all workers, those that are stuck too."""
+        """Ends all workers, including stuck ones."""
         self.closed = True
-        held = self._lock.acquire(timeout=EXIT_SECONDS)  # whoever waits for a batch notices soon
-        if self._end.detach():  # called at exit, it would do nothing, as `weakref` has ended by then
+        held = self._lock.acquire(timeout=EXIT_SECONDS)  # a thread that waits for a batch soon notices
+        if self._end.detach():  # called directly, as at exit `weakref` has already finished
             _end_all(self._workers, self._fd, self._pid)
         if held:
             self._lock.release()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sources give as NumPy arrays, and as batches. What lies on the GPU and is wanted there stays there."""
+"""Converts the data of sources to NumPy arrays and batches. GPU data stays on the GPU if it is needed there."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _WIDTHS = {np.dtype(t) for t in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8",
 
 
 def as_sample(data: Any, number_type: np.dtype | None, stream: Any, on_gpu: GpuInputs | None) -> np.ndarray | Foreign:
-    """As `as_array`, but what lies on the GPU stays there if it is taken there."""
+    """As `as_array`, but GPU data stays on the GPU if `on_gpu` is given."""
     if on_gpu is None or type(data) is np.ndarray or not is_on_gpu(data):
         return as_array(data, number_type, stream)
     return on_gpu.sample(data, stream)
 
 
 def as_array(data: Any, number_type: np.dtype | None = None, stream: Any = None) -> np.ndarray:
-    """An array of a type that tensors can have, without a copy where that is possible. Python's numbers, and lists of
-    them, become `number_type`; without it int32, float32 and bool. `stream` makes arrays on the GPU that don't say
-    theirs."""
+    """Converts to an array of a type that tensors can have, without a copy if possible. Python numbers, and lists of
+    them, become `number_type`, or by default int32, float32 and bool. `stream` is the stream of GPU arrays that don't
+    name one."""
     array = data if type(data) is np.ndarray else _convert(data, number_type, stream)
-    if not array.flags.aligned:  # kernels read whole numbers
+    if not array.flags.aligned:  # kernels read whole elements
         array = array.copy()
     if array.dtype not in _WIDTHS:
         if array.dtype.newbyteorder("=") in _WIDTHS:
@@ -47,7 +47,7 @@ def as_array(data: Any, number_type: np.dtype | None = None, stream: Any = None)
 
 
 def _convert(data: Any, number_type: np.dtype | None, stream: Any) -> np.ndarray:
-    if isinstance(data, (np.number, np.bool_)):  # labels, of which there are many: asking for attributes costs more
+    if isinstance(data, (np.number, np.bool_)):  # frequent for labels; checked first, as attribute lookups cost more
         return np.asarray(data)
     if data is None or isinstance(data, (str, bytes)):
         what = "None" if data is None else f"a {type(data).__name__}"
@@ -55,7 +55,7 @@ def _convert(data: Any, number_type: np.dtype | None, stream: Any) -> np.ndarray
         raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
     if capsules.is_capsule(data):
         return _from_capsule(data, stream)
-    if is_on_gpu(data):  # to the CPU, as this output is there
+    if is_on_gpu(data):  # copied to the CPU, as this output is there
         from ..gpu.interchange import on_host
 
         return on_host(data, stream)
@@ -77,7 +77,7 @@ def _convert(data: Any, number_type: np.dtype | None, stream: Any) -> np.ndarray
 
 
 def _from_capsule(capsule: Any, stream: Any) -> np.ndarray:
-    """The array of a DLPack capsule, which can be taken once. What lies on a GPU is copied to the CPU."""
+    """The array of a DLPack capsule, which can be consumed once. GPU data is copied to the CPU."""
     try:
         return capsules.array_of(capsule)
     except ValueError as e:
@@ -92,7 +92,7 @@ _DEFAULTS = {"i": np.dtype("i4"), "u": np.dtype("i4"), "f": np.dtype("f4"), "b":
 
 
 def _of_numbers(array: np.ndarray, number_type: np.dtype | None) -> np.ndarray:
-    """Python's numbers as the type asked for. DataError if integers do not fit; floats never become integers."""
+    """Converts Python numbers to the requested type. DataError if integers do not fit; floats never become integers."""
     kind = array.dtype.kind
     dtype = _DEFAULTS.get(kind, array.dtype) if number_type is None else number_type
     if dtype.kind in "iu" and kind in "iu" and array.size:
@@ -102,14 +102,14 @@ def _of_numbers(array: np.ndarray, number_type: np.dtype | None) -> np.ndarray:
             hint = "" if number_type else "; say dtype=types.INT64, or give an array of NumPy"
             raise DataError(f"the source gave the integer {wrong}, which {dtype.name} can't hold{hint}")
     elif dtype.kind == "b" or kind == "f" != dtype.kind:
-        return array.astype(_DEFAULTS.get(kind, array.dtype))  # who asks for another type is told of this one
+        return array.astype(_DEFAULTS.get(kind, array.dtype))  # a mismatch with the requested type is reported later
     return array.astype(dtype, copy=False)
 
 
 def is_on_gpu(data: Any) -> bool:
     if capsules.is_capsule(data):
         return not capsules.is_spent(data) and capsules.is_on_gpu(data)
-    # PyTorch's interface is an error for tensors with gradients, and takes longer.
+    # PyTorch's interface raises for tensors with gradients, and is slower.
     if hasattr(data, "__dlpack_device__") and int(data.__dlpack_device__()[0]) == 2:
         return True
     return hasattr(data, "__cuda_array_interface__")
@@ -120,7 +120,7 @@ def _is_list(data: Any) -> bool:
 
 
 def _is_buffer(data: Any) -> bool:
-    """Whether it is memory that knows the type of its elements, as a memoryview, a bytearray and an array.array do."""
+    """Whether it is a typed buffer, such as a memoryview, a bytearray or an array.array."""
     try:
         memoryview(data)
     except TypeError:
@@ -129,7 +129,7 @@ def _is_buffer(data: Any) -> bool:
 
 
 def layout_of(data: Any) -> str:
-    """The layout that a batch or a list of tensors brings along; none if it is one tensor, as in DALI."""
+    """The layout of a batch or a list of tensors; "" for a single tensor, as in DALI."""
     if not _is_list(data) and not hasattr(data, "is_dense_tensor"):
         return ""
     first = data[0] if _is_list(data) and len(data) else data
@@ -151,15 +151,15 @@ def samples_of(
     stream: Any = None,
     on_gpu: Mapping[int, GpuInputs] = MappingProxyType({}),
 ) -> list[Any]:
-    """What a source gave for a batch, for each output: an array (n, ...), a list of arrays, or a batch on the GPU, if
-    it lies there and `on_gpu` has what takes it there."""
+    """Converts a source's data for a batch, per output: to an array (n, ...), a list of arrays, or a GPU batch if the
+    data is on the GPU and `on_gpu` has an entry for that output."""
     return [_samples_of(d, t, stream, on_gpu.get(i)) for i, (d, t) in enumerate(zip(outputs, number_types))]
 
 
 def _samples_of(
     data: Any, number_type: np.dtype | None, stream: Any, on_gpu: GpuInputs | None
 ) -> np.ndarray | list[np.ndarray] | Batch:
-    if hasattr(data, "is_dense_tensor"):  # a TensorList, of this package or of another one
+    if hasattr(data, "is_dense_tensor"):  # a TensorList of this or another package
         if hasattr(data, "as_array"):
             return data.as_array() if data.is_dense_tensor() else [as_array(data.at(k)) for k in range(len(data))]
         if on_gpu is None or not len(data):
@@ -194,7 +194,7 @@ def _sample(
 
 
 def together(samples: list[Any], stream: Any, on_gpu: GpuInputs | None) -> list[np.ndarray] | Batch:
-    """The samples, as `as_sample` gives them; a batch if they are on the GPU. DataError if some are and some aren't."""
+    """The samples returned by `as_sample`, as a batch if they are on the GPU. DataError if only some are."""
     if on_gpu is None or all(isinstance(s, np.ndarray) for s in samples):
         return samples
     there = [not isinstance(s, np.ndarray) for s in samples]
@@ -210,7 +210,7 @@ def together(samples: list[Any], stream: Any, on_gpu: GpuInputs | None) -> list[
 
 
 def _in_place(samples: Sequence[np.ndarray]) -> Batch:
-    """The samples as a batch; not copied if contiguous."""
+    """Makes a batch of the samples; not copied if contiguous."""
     try:
         return Batch.from_samples(samples)
     except ValueError:
@@ -219,7 +219,8 @@ def _in_place(samples: Sequence[np.ndarray]) -> Batch:
 
 
 def check_alike(samples: Sequence[np.ndarray]) -> None:
-    """Samples of a batch have one type and one number of dimensions. Raises DataError naming the first that differs."""
+    """Raises DataError, which names the first that differs, unless all samples have one type and number of
+    dimensions."""
     first = samples[0]
     check_dims(first.ndim, DataError)
     for i, s in enumerate(samples):
@@ -231,15 +232,15 @@ def check_alike(samples: Sequence[np.ndarray]) -> None:
 
 
 def pack(samples: Sequence[np.ndarray], pool: Pool | None = None, memory: Any = Buffer) -> Batch:
-    """The samples copied into memory of the pipeline, by the threads of `pool` if there is one."""
+    """Copies the samples to memory of the pipeline, by the threads of `pool` if given."""
     batch = _in_place(samples)
     return batch.packed_copy(pool, memory) if samples else batch
 
 
 def adopt(samples: list[np.ndarray] | Batch, copy: bool, pool: Pool | None = None, memory: Any = Buffer) -> Batch:
-    """The samples as a batch: in place with `copy=False`; otherwise in place if nobody else can reach their memory or
-    nobody can write to it, and packed if somebody can."""
-    if isinstance(samples, Batch):  # on the GPU
+    """Makes a batch of the samples: in place if `copy` is False, if nothing else refers to their memory, or if nothing
+    can write to it; otherwise by a copy into packed memory."""
+    if isinstance(samples, Batch):  # a GPU batch
         return samples
     if not samples:
         return pack(samples)
@@ -251,7 +252,7 @@ def adopt(samples: list[np.ndarray] | Batch, copy: bool, pool: Pool | None = Non
         return batch
     if all(is_frozen(samples, i) or is_sole(samples, i) for i in range(len(samples))):
         batch = _in_place(samples)
-        batch.owners = (*batch.owners, Borrowed(None))  # who gets the outputs may write to them
+        batch.owners = (*batch.owners, Borrowed(None))  # receivers of the outputs may write to them, so they get a copy
         return batch
     return pack(samples, pool, memory)
 
@@ -259,8 +260,8 @@ def adopt(samples: list[np.ndarray] | Batch, copy: bool, pool: Pool | None = Non
 def batches_of(
     outputs: list[Any], copy: bool, pool: Pool | None = None, memories: Mapping[int, Any] = MappingProxyType({})
 ) -> list[Batch]:
-    """One batch per output from what `samples_of` gave, which is emptied. Copied as by `adopt`, to memory that
-    `memories` gives for some outputs."""
+    """Makes one batch per output from the result of `samples_of`, which is emptied. Copies as `adopt` does, to memory
+    from `memories` for some outputs."""
     batches: list[Batch] = []
     while outputs:
         memory = memories.get(len(batches), Buffer)
@@ -282,27 +283,27 @@ def batches_of(
 
 
 def _own(array: np.ndarray) -> Batch:
-    """An array that nobody else has as a batch that may be written to, also where it is a view of bytes."""
+    """Makes a writable batch of an array that has no other reference, also if it is a view of bytes."""
     batch = Batch.from_array(array)
     return batch if array.flags.writeable else batch.with_rows(batch.spec, batch.rows, (array,))
 
 
 def is_sole(samples: list[Any], i: int) -> bool:
-    """Whether the list holds the only reference to a contiguous array and its memory."""
+    """Whether the list has the only reference to a contiguous array and its memory."""
     array = samples[i]
     if type(array) is not np.ndarray or not array.flags.c_contiguous or sys.getrefcount(array) > _ONE:
         return False
     base = array.base
     if base is None:
         return array.flags.owndata
-    # A view of an array or of bytes that nobody else has, such as np.frombuffer(file.read(), np.uint8).
+    # A view of an array or of bytes without other references, such as np.frombuffer(file.read(), np.uint8).
     if type(base) is np.ndarray:
         return sys.getrefcount(base) <= _ONE_BASE and base.flags.owndata and base.nbytes <= 2 * array.nbytes
     return type(base) is bytes and sys.getrefcount(base) <= _ONE_BASE and len(base) <= 2 * array.nbytes
 
 
 def is_frozen(samples: list[Any], i: int) -> bool:
-    """Whether a contiguous array is read-only down to its memory, which is an array's or that of bytes."""
+    """Whether a contiguous array is read-only down to its memory, which must be owned by an array or bytes object."""
     array = samples[i]
     if array.flags.writeable or type(array) is not np.ndarray or not array.flags.c_contiguous:
         return False
@@ -313,13 +314,13 @@ def is_frozen(samples: list[Any], i: int) -> bool:
             return False
     if base.base is None:
         return base.flags.owndata
-    # Bytes that nobody else has are not kept for a small part of them.
+    # Bytes without other references are not kept alive for a small part of them.
     bytes_of = base.base
     return type(bytes_of) is bytes and (len(bytes_of) <= 2 * array.nbytes or sys.getrefcount(bytes_of) > _ONE_BASE)
 
 
 def _counts() -> tuple[int, int]:
-    """What getrefcount says of something held once; that depends on the interpreter."""
+    """The result of getrefcount for an object with one reference, which depends on the interpreter."""
     samples = [np.frombuffer(bytes(bytearray(64)), "u1")]
     array = samples[0]
     base = array.base
@@ -330,7 +331,8 @@ _ONE, _ONE_BASE = _counts()
 
 
 def nothing(spec: Spec, dtype: Any, ndim: int | None) -> Batch:
-    """A batch without samples, of the type and the dimensions that are known, or of as many as the layout has."""
+    """A batch without samples, with the known type and number of dimensions, or as many dimensions as the layout
+    has."""
     if dtype is None or dtype == dtypes.DALIDataType.NO_TYPE:
         dtype = spec.dtype
     n_axes = len(spec.layout) or ndim or spec.ndim
@@ -338,14 +340,14 @@ def nothing(spec: Spec, dtype: Any, ndim: int | None) -> Batch:
 
 
 def layout_for(i: int, declared: str | None, brought: str) -> str:
-    """The layout of a batch of output `i`. DataError if the data brings along another one than is declared."""
+    """The layout of a batch of output `i`. DataError if the data's layout differs from the declared one."""
     if declared and brought and declared != brought:
         raise DataError(f'output {i} of the source: expected data with layout: "{declared}" and got: "{brought}"')
     return declared or brought
 
 
 def changed(was: tuple[np.dtype, int, str], now: tuple[np.dtype, int, str], i: int) -> str:
-    """The text of an error: data that differs from that of the batches before."""
+    """Error text: the data differs from that of earlier batches."""
     told = [f"{ndim} dimensions of {dtype.name}" for dtype, ndim, _ in (was, now)]
     if was[2] != now[2]:
         told = [f"{text} with the layout '{layout}'" for text, layout in zip(told, (was[2], now[2]))]
@@ -358,8 +360,8 @@ def changed(was: tuple[np.dtype, int, str], now: tuple[np.dtype, int, str], i: i
 
 
 def check(batch: Batch, i: int, dtype: Any, ndim: int | None, layout: str) -> None:
-    """Raises DataError if a batch of output `i` is not what the arguments ask for: `layout` is theirs, or that of the
-    data where they have none."""
+    """Raises DataError if a batch of output `i` does not match the arguments; `layout` is the declared layout, or else
+    that of the data."""
     spec = batch.spec
     if dtype is not None and dtype != dtypes.DALIDataType.NO_TYPE and spec.dtype != dtypes.to_numpy(dtype):
         raise DataError(

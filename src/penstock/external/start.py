@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the workers of a pipeline, of the kind that it asks for."""
+"""Starts the workers of a pipeline by the requested method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ METHODS = ("fork", "spawn", "forkserver", "thread")
 
 
 def start_pool(sources: Sequence[Any], n_workers: int, method: str, pickler: Any) -> Any:
-    """One pool for all `sources`, each of which is told by `join`."""
+    """Starts one pool for all `sources` and passes it to them by `join`."""
     if method not in METHODS:
         raise ValueError(f"py_start_method takes {', '.join(map(repr, METHODS))}; got {method!r}")
     callings = [s.calling for s in sources]

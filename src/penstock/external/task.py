@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the main process and its workers tell each other: `Task` one way, a reply the other. One message each, pickled,
-over a socket that keeps messages apart."""
+"""Messages between the main process and its workers: a `Task`, and a reply. Each is one pickled message
+over a socket that preserves message boundaries."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ MAX_TEXT = 32 << 10
 
 
 class Column(NamedTuple):
-    """Where a part of one output goes, in bytes from the beginning of the region: its rows (as `kernels.TENSOR`, with
-    offsets in the arena for data), and its samples, which are packed at multiples of `step`."""
+    """The location of a part of one output, in bytes from the start of the region: its rows (`kernels.TENSOR`, with
+    arena offsets as data), and its samples, aligned to `step`."""
 
     rows: int
     begin: int
@@ -21,13 +21,13 @@ class Column(NamedTuple):
 
 
 class Task(NamedTuple):
-    """`n` samples of a batch, from the `first`, or (n = 0) a whole batch of at most `room` samples."""
+    """`n` samples of a batch, starting at `first`, or (n = 0) a whole batch of at most `room` samples."""
 
     number: int  # counts from 1
     source: int
     epoch: int
     iteration: int
-    in_epoch: int  # of the first sample of the batch
+    in_epoch: int  # index of the first sample of the batch
     first: int
     n: int
     room: int
@@ -37,15 +37,15 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """`n` samples were made; `sizes` are (smallest, largest) numbers of bytes per output; `spilled` the regions
-    (offset, bytes) with what did not fit."""
+    """`n` samples were made. `sizes`: (smallest, largest) bytes per output; `spilled`: regions (offset, bytes) for
+    samples that did not fit."""
 
     number: int
     n: int
     sizes: tuple[tuple[int, int], ...]
     spilled: tuple[tuple[int, int], ...]
     ns: int
-    bad: dict[int, str]  # by sample, why it could not be made
+    bad: dict[int, str]  # by sample, the reason why it could not be made
 
 
 class Ended(NamedTuple):
@@ -58,14 +58,14 @@ class Ended(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The source raised, or what it gave can't be used (`is_data`)."""
+    """The source raised, or its data can't be used (`is_data`)."""
 
     number: int
     row: int
     is_data: bool
     text: str
     traceback: str
-    exception: bytes | None  # pickled, where that is possible
+    exception: bytes | None  # pickled, if possible
 
 
 class Ready(NamedTuple):

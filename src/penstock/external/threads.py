@@ -28,18 +28,18 @@ class _Job:
     def __init__(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int):
         self.task = Task(0, source, epoch, iteration, in_epoch, 0, n, room, 0, 0, ())
         self.epoch, self.iteration, self.in_epoch, self.n = epoch, iteration, in_epoch, n
-        self.results: list[Any] = [None] * max(n, 1)  # per sample a list of arrays, or (n = 0) what `samples_of` gives
+        self.results: list[Any] = [None] * max(n, 1)  # per sample a list of arrays; or (n = 0) from `samples_of`
         self.left = max(n, 1)
         self.end: int | None = None
         self.errors: dict[int, Exception] = {}
-        self.bad: dict[int, str] = {}  # by sample, why it could not be made and is left to on_error
+        self.bad: dict[int, str] = {}  # by sample, the reason why it could not be made; left to on_error
         self.cancelled = False
-        self.running: dict[int, tuple[float, str]] = {}  # by sample: when it began, by which thread
+        self.running: dict[int, tuple[float, str]] = {}  # by sample: start time and thread
         self.changed = threading.Condition()
 
     @property
     def n_samples(self) -> int:
-        """How many samples there are, the bad ones too."""
+        """Number of samples, including bad ones."""
         return self.n if self.end is None else self.end
 
     def settle(
@@ -47,7 +47,7 @@ class _Job:
     ) -> None:
         with self.changed:
             if row in self.bad:
-                return  # given up before
+                return  # given up earlier
             self.results[row] = result
             if bad is not None:
                 self.bad[row] = bad
@@ -60,11 +60,11 @@ class _Job:
             self.changed.notify_all()
 
 
-_Queue = queue.SimpleQueue  # of (job, sample); None ends the thread
+_Queue = queue.SimpleQueue  # contains (job, sample); None ends the thread
 
 
 class ThreadPool:
-    """Does what `Pool` does, by threads of this process. One thread takes all iterables."""
+    """As `Pool`, with threads of this process. One thread calls all iterables."""
 
     def __init__(self, sources: Sequence[Calling], n_workers: int, copy: Sequence[bool]):
         self.sources, self.copy, self.n_workers = list(sources), list(copy), n_workers
@@ -72,8 +72,8 @@ class ThreadPool:
         self.closed = False
         self._tasks: _Queue[tuple[_Job, int] | None] = _Queue()
         self._iterate: _Queue[tuple[_Job, int] | None] = _Queue()
-        self._queues: list[_Queue[tuple[_Job, int] | None]] = []  # of each thread
-        # The threads know nothing of the pool, so that they end with it.
+        self._queues: list[_Queue[tuple[_Job, int] | None]] = []  # the queue of each thread
+        # The threads do not refer to the pool, so that they end with it.
         self._end = weakref.finalize(self, _end_all, self._queues)
         self._end.atexit = False
         for _ in range(n_workers):
@@ -117,7 +117,7 @@ class ThreadPool:
             if limit is not None and time.monotonic() - began > limit:
                 calling = self.sources[job.task.source]
                 if not calling.is_iterable:
-                    self._start(self._tasks)  # in the place of the one that is stuck
+                    self._start(self._tasks)  # replaces the stuck thread
                 what = failure.doing(job.task, calling.name, row)
                 text = f"worker thread {thread} took longer than timeout={limit:g} s {what}; a thread can't be stopped"
                 if calling.leaves_out:
@@ -135,7 +135,7 @@ class ThreadPool:
             return [Batch.from_array(np.empty((0, 0), "f4"))] * (self.sources[job.task.source].n_outputs or 1)
         columns = [list(column) for column in zip(*rows)]
         for row in rows:
-            row.clear()  # what is held here only need not be copied
+            row.clear()  # drops references, as arrays with a single reference need not be copied
         return [samples.adopt(column, copy) for column in columns]
 
     def cancel(self, job: _Job) -> None:

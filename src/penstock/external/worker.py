@@ -29,21 +29,21 @@ from .calling import Calling
 from .task import MAX_MESSAGE, MAX_TEXT, Done, Ended, Failed, Ready, Task
 
 _ORPHANED = 3  # exit code
-_ROW = struct.Struct(f"=Q{MAX_DIMS}qii")  # as kernels.TENSOR, which takes longer to fill one by one
+_ROW = struct.Struct(f"=Q{MAX_DIMS}qii")  # same layout as kernels.TENSOR; faster to fill row by row
 _ZEROS = (0,) * MAX_DIMS
 _DTYPES = {np.dtype(t): int(dtypes.from_numpy(t)) for t in dtypes._NUMPY}
 
 
 def main(setup: launch.Setup) -> None:
-    """Works until the main process closes the socket or is gone."""
-    gc.freeze()  # what was inherited is not this process's to collect, and stays shared
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    """Runs until the main process closes the socket or is gone."""
+    gc.freeze()  # inherited objects stay shared, and are not collected here
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the main process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _watch_parent(setup)
     sock, arena_fd, trace_fd = setup.open()
     try:
         _work(setup, sock, arena_fd, trace_fd)
-    except ConnectionError:  # the main process does not want it any more
+    except ConnectionError:  # the main process has closed the connection
         pass
 
 
@@ -65,8 +65,8 @@ def _send(sock: socket.socket, reply: Any) -> None:
 
 
 def _watch_parent(setup: launch.Setup) -> None:
-    """A thread that ends this process when the main process is gone, whatever this one is doing then."""
-    # Signals are for the thread that calls the source: its traceback is what the main process asks for.
+    """Starts a thread that ends this process when the main process is gone, whatever other threads are doing."""
+    # SIGUSR1 must reach the thread that calls the source, as the main process requests its traceback.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     threading.Thread(target=_wait_for_end, args=(setup.parent,), name="penstock-parent", daemon=True).start()
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -93,7 +93,7 @@ def _wait_for_end(pid: int) -> None:
 
 
 def _seed(seed: int, index: int) -> None:
-    """Workers that are copies of one process would all draw the same random numbers."""
+    """Seeds each worker differently, as forked workers would all draw the same random numbers."""
     value = (seed * 0x9E3779B1 + index * 0x85EBCA77 + 1) & 0xFFFFFFFF
     random.seed(value)
     np.random.seed(value)
@@ -144,7 +144,7 @@ class _Worker:
 
 
 class _Writer:
-    """Puts the samples of one task where they belong."""
+    """Writes the samples of one task to shared memory."""
 
     def __init__(self, memory: arena.WorkerMemory, task: Task, number_types: Sequence[np.dtype | None]):
         self.memory, self.task, self.number_types = memory, task, number_types
@@ -152,12 +152,12 @@ class _Writer:
         self.at = [c.begin for c in task.columns]
         self.sizes = [[1 << 62, 0] for _ in task.columns]
         self.spilled: list[tuple[int, int]] = []
-        self.left = task.n  # samples to come, this one included
-        self._block: Any = None  # the region that spilled samples go to
+        self.left = task.n  # remaining samples, including this one
+        self._block: Any = None  # the region for spilled samples
         self._block_at = self._block_end = self._block_offset = 0
 
     def write_sample(self, row: int, calling: Calling, task: Task) -> None:
-        """Has the source make a sample. Nothing of it is kept alive while the next one is made."""
+        """Calls the source for a sample and writes it. Keeps no reference to it while the next one is made."""
         data = calling.sample(task.in_epoch + row, row, task.iteration, task.epoch)
         if calling.n_outputs is None:
             self.write(0, row, data)
@@ -176,7 +176,7 @@ class _Writer:
         _ROW.pack_into(self.region, at, offset, *shape, *_ZEROS[ndim:], ndim, _DTYPES[dtype])
 
     def _place(self, o: int, array: np.ndarray) -> int:
-        """Copies an array to the next free place; its offset in the arena."""
+        """Copies an array to the next free place; returns its arena offset."""
         column, nbytes, sizes = self.task.columns[o], array.nbytes, self.sizes[o]
         sizes[0], sizes[1] = min(sizes[0], nbytes), max(sizes[1], nbytes)
         at = arena.align(self.at[o], column.step)
@@ -201,7 +201,7 @@ class _Writer:
             np.copyto(np.ndarray(array.shape, array.dtype, memory, at), array)
 
     def write_batch(self, outputs: list[Any], room: int) -> int:
-        """All samples of a batch, output by output; their number."""
+        """Writes all samples of a batch, output by output; returns their number."""
         sizes = []
         for o, data in enumerate(samples.samples_of(outputs, self.number_types)):
             if len(data) > room:
@@ -218,7 +218,7 @@ class _Writer:
         return sizes[0]
 
     def _write_array(self, o: int, array: np.ndarray) -> None:
-        """A dense batch in one copy."""
+        """Writes a dense batch in one copy."""
         n = len(array)
         if not n:
             return
@@ -232,7 +232,7 @@ class _Writer:
 
 
 def _failure(number: int, row: int, error: BaseException) -> Failed:
-    # The frames of this package are of no interest to the author of the source.
+    # Frames of this package do not help the author of the source.
     inner = error.__traceback__
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(package):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process as the main process sees it."""
+"""A worker process, managed by the main process."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _TRACE_SECONDS = 0.3
 
 
 class WorkerProcess:
-    """One process, its socket, and the tasks it has not answered, oldest first."""
+    """One process, its socket, and its unanswered tasks, oldest first."""
 
     def __init__(self, index: int):
         self.index = index
         self.process: launch.Process | None = None
         self.sock: socket.socket | None = None
         self.trace_fd = os.memfd_create("penstock-traceback", os.MFD_CLOEXEC)
-        self.waiting: dict[int, tuple[Job, Task, float]] = {}  # by number, with the time they should take
+        self.waiting: dict[int, tuple[Job, Task, float]] = {}  # by number, with their estimated times
         self.load_ns = 0.0
         self.ready = False
-        self.warned = 0.0  # seconds in one call that were warned of
-        self.spilled_to = 0  # bytes of its zone of the arena that batches may still lie in
+        self.warned = 0.0  # duration of one call at which the next warning is due
+        self.spilled_to = 0  # end of the part of its arena zone that batches may still use
 
     @property
     def alive(self) -> bool:
@@ -45,12 +45,12 @@ class WorkerProcess:
         return self.sock.fileno()
 
     def start(self, method: str, n_workers: int, arena_fd: int, sources: Any) -> int:
-        """The descriptor on which it will be heard."""
+        """Starts the process; returns the descriptor to poll for its messages."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         launch.SOCKETS.add(ours)
         try:
             setup = launch.Setup(self.index, n_workers, theirs, arena_fd, self.trace_fd, sources)
-            setup.spills_from = self.spilled_to  # behind what another process in its place has left there
+            setup.spills_from = self.spilled_to  # after what its predecessor has left there
             self.process = launch.Process(method, setup)
         except BaseException:
             ours.close()
@@ -61,7 +61,7 @@ class WorkerProcess:
         return ours.fileno()
 
     def stack(self) -> str:
-        """Where it is in its code, as it tells itself."""
+        """Its current stack, printed by the worker itself."""
         assert self.process is not None
         before = os.fstat(self.trace_fd).st_size
         try:
@@ -81,13 +81,13 @@ class WorkerProcess:
         return "\nIt is at, innermost first:\n" + "\n".join(lines) if lines else ""
 
     def hang_up(self) -> None:
-        """A worker that waits for work ends by itself then."""
+        """Closes the connection; a worker that waits for work then ends."""
         if self.sock is not None:
             self.sock.close()
             self.sock = None
 
     def end(self, until: float | None) -> None:
-        """Waits until then for it to end by itself; None where it is another process's child."""
+        """Waits until a time for it to end, then kills it; None if it is another process's child."""
         if until is not None and self.process is not None:
             self.process.end(until)
         if self.trace_fd >= 0:

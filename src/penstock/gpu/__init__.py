@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU: CUDA's driver API, memory, kernels compiled at run time, JPEG engines. Knows `core` only."""
+"""GPU support: CUDA's driver API, memory, kernels compiled at run time, JPEG engines. Depends only on `core`."""

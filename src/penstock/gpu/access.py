@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the threads of a launch of LOCALs go over memory: what suits the shapes, types and axes. Shapes make a difference
-in time only, so the numbers at hand will do."""
+"""Chooses how the threads of a LOCAL launch access memory, by shapes, types and axes. This affects only speed, so
+current shapes are used without checks for later batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> bool:
-    """Whether the source and the last output are best read and written in runs along their last coordinates."""
+    """Whether to read the source and write the last output in runs along their last coordinates."""
     last, out = kinds[-1], specs[-1]
     if last.n == 1:
-        # Wider pixels are as fast without, and simpler.
+        # Wider pixels are as fast without runs, which is simpler.
         return last.c == 1 or last.axis < last.n or out.dtype.itemsize <= specs[0].dtype.itemsize
     if not last.unit and any(k.axis == k.n - 1 for k in kinds):
-        return False  # neighbours are channels
+        return False  # neighbouring elements are channels
     columns = [extents_of(k, s)[:, -1] for k, s in ((kinds[0], specs[0]), (last, out))]
     if min(int(c.mean()) for c in columns) < 16:
         return False
@@ -34,14 +34,15 @@ def goes_in_runs(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> b
 
 
 def gathers_along_rows(kinds: list[Kind], out: Spec) -> bool:
-    """Whether warps take rows of what a gather and the LOCALs behind it write; the head's pixels are units then, and
-    its last coordinate counts along their rows."""
+    """Whether each warp processes rows of the output of a gather and its LOCALs; the head's pixels are units then, and
+    its last coordinate runs along their rows."""
     last = kinds[-1]
     return kinds[0].unit and last.n > 1 and float(extents_of(last, out)[:, -1].mean()) >= 16
 
 
 def turned_coordinate(kinds: list[Kind], specs: list[Spec], locals_: list[Call]) -> int:
-    """The coordinate of the last output that counts along rows of the source, if tiles are to be turned; else -1."""
+    """The coordinate of the last output that runs along rows of the source if tiles should be transposed; otherwise
+    -1."""
     at = _coordinate_of_rows(kinds, locals_)
     last = kinds[-1]
     if not 0 <= at < last.n - 1:
@@ -51,7 +52,7 @@ def turned_coordinate(kinds: list[Kind], specs: list[Spec], locals_: list[Call])
 
 
 def _coordinate_of_rows(kinds: list[Kind], locals_: list[Call]) -> int:
-    """Which coordinate of the last output counts along rows of the source; -1: none."""
+    """The coordinate of the last output that runs along rows of the source; -1 if none."""
     at = kinds[0].n - 1
     for call, x, to in zip(locals_, kinds, kinds[1:]):
         axes, args = forms.described(call.kernel).axes, call.args
@@ -64,8 +65,8 @@ def _coordinate_of_rows(kinds: list[Kind], locals_: list[Call]) -> int:
 
 
 def alignment_of_planes(k: Kind, s: Spec) -> int:
-    """Bytes, at most 16, that divide the distances between the planes that a thread writes, in most of the samples (the
-    others are written element by element); 16 if there is one plane."""
+    """The alignment in bytes, at most 16, of the distances between the planes that a thread writes, for most of the
+    samples (others are written element by element); 16 if there is one plane."""
     if not (k.unit and k.c > 1 and k.axis < k.n):
         return 16
     distances = plain(s.stored)[:, k.axis + 1 :].prod(axis=1) * s.dtype.itemsize
@@ -73,7 +74,8 @@ def alignment_of_planes(k: Kind, s: Spec) -> int:
 
 
 def threads_of_row(runs: int) -> int:
-    """How many threads share a row of so many runs: a power of two, few of which are idle at the end of the row."""
+    """How many threads share a row of `runs` runs: a power of two, chosen so that few are idle at the end of the
+    row."""
     return next((g for g in (32, 16) if -(-runs // g) * g * 7 <= runs * 8), 8)
 
 
@@ -82,6 +84,6 @@ def _axis(k: Kind, coordinate: int) -> int:
 
 
 def extents_of(k: Kind, s: Spec) -> np.ndarray:
-    """(n, k.n) sizes along the coordinates."""
+    """Sizes along the coordinates, shape (n, k.n)."""
     stored = plain(s.stored)
     return stored if not k.unit else np.delete(stored, k.axis, axis=1)

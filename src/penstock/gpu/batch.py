@@ -23,18 +23,18 @@ from .stream import Event, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_LITTLE = 1 << 16  # bytes that are copied sooner than Python's lock is given up and taken again
-_SMALL = 64 << 10  # bytes of a batch that travels with others
+_LITTLE = 1 << 16  # bytes that are copied faster than the GIL is released and reacquired
+_SMALL = 64 << 10  # maximum bytes of a batch that is copied together with others
 _ALIGNED = 256
-_BETWEEN = 64  # bytes that samples of several shapes are aligned to
+_BETWEEN = 64  # alignment in bytes of samples with different shapes
 
 
 class DeviceBatch(Batch):
-    """Samples in GPU memory, made by the work of `stream`; `ready`, once set, is when they are there."""
+    """Samples in GPU memory, computed on `stream`. `ready`, once set, is the event after which they are valid."""
 
     __slots__ = ("device", "ready", "stream")
     on_host = False
-    guard_bytes = 0  # the emulated device and compute-sanitizer look after that
+    guard_bytes = 0  # checked by the emulated device and compute-sanitizer instead
 
     device: Device
     stream: Stream
@@ -44,7 +44,7 @@ class DeviceBatch(Batch):
     def on(
         cls, stream: Stream, spec: Spec, budget: Budget | None = None, sources: Sequence[str] | None = None
     ) -> DeviceBatch:
-        """Memory for all samples, for work of `stream`. Called inside `with device:`."""
+        """Allocates all samples for use on `stream`. Call inside `with device:`."""
         device = stream.device
         batch = cls.allocate(spec, sources, lambda nbytes: pool(device).take(nbytes, stream, budget))
         batch.device, batch.stream, batch.ready = device, stream, None
@@ -52,7 +52,7 @@ class DeviceBatch(Batch):
 
     @classmethod
     def at(cls, stream: Stream, spec: Spec, rows: np.ndarray, block: Block, rows_address: int = 0) -> DeviceBatch:
-        """Samples in a block that was taken for work of `stream`."""
+        """Samples in a block that was allocated for use on `stream`."""
         batch = cls(spec, rows, (block,))
         batch.rows_address = rows_address
         batch.device, batch.stream, batch.ready = stream.device, stream, None
@@ -75,14 +75,14 @@ class DeviceBatch(Batch):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether all of its memory is of pools."""
+        """Whether all of its memory is from pools."""
         for owner in self.owners:
             if type(owner) is not Block:
                 return False
         return True
 
     def used_on(self, stream: Stream) -> None:
-        """Says that work of another stream uses the memory, and makes it begin after `ready`."""
+        """Records that `stream` uses the memory, and makes it wait for `ready`."""
         for owner in self.owners:
             if isinstance(owner, (Block, Borrowed)):
                 owner.used_on(stream)
@@ -90,7 +90,7 @@ class DeviceBatch(Batch):
             stream.wait(self.ready)
 
     def wait(self) -> None:
-        """Blocks the calling thread until the samples are there."""
+        """Blocks the calling thread until the samples are valid."""
         if self.ready is not None and self.ready.passed:
             return
         with self.device:
@@ -101,7 +101,7 @@ class DeviceBatch(Batch):
                 self.stream.synchronize()
 
     def download(self, stream: Stream | None = None) -> Batch:
-        """The samples in pinned host memory, waited for."""
+        """Copies the samples to pinned host memory, and waits for the copy."""
         with self.device:
             stream = stream or Stream(self.device)
             self.used_on(stream)
@@ -138,9 +138,9 @@ class DeviceBatch(Batch):
 
 
 def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> DeviceBatch:
-    """The samples copied to the GPU by `stream`. Called inside `with device:`.
+    """Copies the samples to the GPU on `stream`. Call inside `with device:`.
 
-    What lies in pinned memory is copied while the host goes on; the rest goes through a pinned block first."""
+    Samples in pinned memory are copied asynchronously; others are first copied to a pinned block."""
     if batch._array is not None:
         return _upload_array(batch, batch._array, stream, budget)
     spec, placed = batch.spec, _placed(batch)
@@ -185,7 +185,7 @@ def _upload_array(batch: Batch, array: np.ndarray, stream: Stream, budget: Budge
 
 
 def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = None) -> list[DeviceBatch | None]:
-    """As `upload`, for those that are small, if there are several: by one copy, to one block. None for the others."""
+    """As `upload`, for small batches if there are several: with one copy, to one block. None for the others."""
     device, end, lib = stream.device, 0, library()
     made: list[DeviceBatch | None] = [None] * len(batches)
     todo = []
@@ -210,8 +210,8 @@ def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = N
 
 
 def _placed(batch: Batch) -> tuple[np.ndarray, int, int, int] | None:
-    """Rows of the samples for a block that begins at 0, their address, that of the first sample, and the bytes that the
-    samples take; None if they don't lie as `Batch.allocate` lays them out."""
+    """Returns the samples' rows for a block that begins at 0, the address of the rows, the address of the first sample,
+    and the total bytes; None if the samples are not laid out as by `Batch.allocate`."""
     spec, array = batch.spec, batch._array
     rows, at = allocate(spec.n, TENSOR)
     if array is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of another library that work of the GPU uses: its owner is let go only when that work is done, because the
-library knows nothing of it and would use the memory again at once."""
+"""Memory of another library that GPU work uses. Its owner is released only when that work is done, as the library does
+not know of the work and would reuse the memory at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from .stream import Event, Stream
 
-# Appended to by __del__, in whatever thread and at whatever moment: nothing may be locked there.
+# Filled by __del__, which may run in any thread at any time: it must not take locks.
 _waiting: deque[tuple[list[Event], Any]] = deque()
 
 
 class Borrowed:
-    """Keeps `owner` until nothing refers to this and the work of the streams that used its memory is done."""
+    """Keeps `owner` until this object is unreferenced and the work of the streams that used its memory is done."""
 
     __slots__ = ("__weakref__", "_device", "_owner", "_streams")
 
@@ -24,7 +24,7 @@ class Borrowed:
         collect()
 
     def used_on(self, stream: Stream) -> None:
-        """Says that work of another stream reads or writes it too."""
+        """Records that `stream` reads or writes it too."""
         if all(s.closed or s.handle != stream.handle for s in self._streams):
             self._streams.append(stream)
 
@@ -36,7 +36,7 @@ class Borrowed:
 
 
 def collect() -> None:
-    """Lets go of what the GPU is through with."""
+    """Releases owners whose GPU work is done."""
     for _ in range(len(_waiting)):
         try:
             events, owner = _waiting.popleft()

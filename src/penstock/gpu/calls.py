@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of kernels that launches are made for, and what their arguments say to whoever plans these."""
+"""Kernel calls that launches are planned for, and the meaning of their arguments."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .source import Kind, places
 
 
 class Call(NamedTuple):
-    """One operator of a segment: its kernel, the numbers of its tensors, and its argument rows on the host (n,), which
-    may choose variants and grids. LOCAL kernels have one output and read their first input only."""
+    """One operator of a segment: its kernel, the indices of its tensors, and its argument rows (n,) on the host, which
+    may determine variants and grids. LOCAL kernels have one output and read only their first input."""
 
     kernel: str
     outs: list[int]
@@ -23,18 +23,18 @@ class Call(NamedTuple):
 
 
 def constants(call: Call) -> tuple[int, ...]:
-    """The values that are compiled into a LOCAL."""
+    """The argument values that are compiled into a LOCAL."""
     return tuple(int(call.args[name][0]) for name in forms.constants_of(call.kernel)) if call.args is not None else ()
 
 
 def reflects(call: Call) -> bool:
-    """Whether neighbours in the output may not be neighbours in the input: a border other than a constant."""
+    """Whether neighbours in the output may not be neighbours in the input, as the border is not a constant."""
     border = forms.described(call.kernel).border
     return call.args is not None and bool(border) and bool(call.args[border].any())
 
 
 def turns(call: Call, specs: list[Spec]) -> bool:
-    """Whether the axes of a pixel's place change their order."""
+    """Whether the order of the spatial axes changes."""
     axis, n = specs[call.outs[0]].axis("C"), specs[call.outs[0]].ndim
     axes = forms.described(call.kernel).axes
     if not axes or call.args is None or not len(call.args):
@@ -44,7 +44,7 @@ def turns(call: Call, specs: list[Spec]) -> bool:
 
 
 def named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
-    """Names of the kinds of a block or own kernel's tensors."""
+    """Names and Kinds of the tensors of a block or own kernel."""
     names = [("To0", kind)]
     names += [(f"To{i}", places([specs[t]], False, False)[0]) for i, t in enumerate(head.outs) if i]
     for i, t in enumerate(head.ins):
@@ -54,7 +54,7 @@ def named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
 
 
 def resamples_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a head computes along the channels."""
+    """Whether a head computes along the channel axis."""
     said = forms.described(call.kernel)
     if not said.first_axis or call.args is None or not len(call.args):
         return False
@@ -63,7 +63,7 @@ def resamples_channels(call: Call, specs: list[Spec]) -> bool:
 
 
 def shifts_channels(call: Call, specs: list[Spec]) -> bool:
-    """Whether a LOCAL moves or cuts channels, so that a pixel can't be one unit."""
+    """Whether a LOCAL moves or crops channels, so that a pixel can't be a unit."""
     x, out = specs[call.ins[0]], specs[call.outs[0]]
     axis, to = x.axis("C"), out.axis("C")
     if call.args is None or not len(call.args) or axis < 0 or to < 0:

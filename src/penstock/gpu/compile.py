@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ compiled at run time by NVRTC, through ctypes. Results are kept in memory and in a folder of the user's
-cache (XDG_CACHE_HOME/penstock), under a name that stands for everything they depend on."""
+"""Compiles CUDA C++ at run time with NVRTC, through ctypes. Results are cached in memory and in the user's cache folder
+(XDG_CACHE_HOME/penstock), under a hash of everything they depend on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CompilerMissing(ImportError):
 
 
 def _candidates() -> list[str]:
-    """Where NVRTC may be: PENSTOCK_NVRTC, NVIDIA's wheels, a CUDA toolkit, the loader's path; newest first."""
+    """Candidate paths of NVRTC: PENSTOCK_NVRTC, NVIDIA's wheels, a CUDA toolkit, the loader's path; newest first."""
     if given := os.environ.get("PENSTOCK_NVRTC"):
         return [given]
     found: list[str] = []
@@ -57,7 +57,7 @@ def library() -> ctypes.CDLL:
             continue
         major, minor = ctypes.c_int(), ctypes.c_int()
         if newest is not None and lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)) == 0:
-            if major.value > newest:  # drivers load code of their own CUDA and of older ones
+            if major.value > newest:  # drivers load code of their own CUDA version and older ones
                 too_new = major.value
                 continue
         lib.nvrtcGetErrorString.restype = ctypes.c_char_p
@@ -72,7 +72,7 @@ def library() -> ctypes.CDLL:
 
 @cache
 def version() -> tuple[int, int]:
-    """That of NVRTC."""
+    """The version of NVRTC."""
     major, minor = ctypes.c_int(), ctypes.c_int()
     _check(library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "asking for NVRTC's version")
     return major.value, minor.value
@@ -80,7 +80,7 @@ def version() -> tuple[int, int]:
 
 @cache
 def _architectures() -> list[int]:
-    """What NVRTC compiles for: 90 stands for sm_90."""
+    """The architectures that NVRTC supports: 90 stands for sm_90."""
     count = ctypes.c_int()
     _check(library().nvrtcGetNumSupportedArchs(ctypes.byref(count)), "asking for the architectures of NVRTC")
     numbers = (ctypes.c_int * count.value)()
@@ -94,15 +94,14 @@ def _digest(folder: str) -> str:
 
 
 def _sources(text: str) -> list[str]:
-    """The digests of the folders that a text includes files of, which may include others of penstock's."""
+    """The digests of the folders with files that a text includes; they may include other files of penstock."""
     included = re.findall(r'^#include "(.*)"', text, re.M)
     others = [f for f in kernels.folders()[1:] if any(os.path.exists(os.path.join(f, i)) for i in included)]
     return [_digest(f) for f in (kernels.ROOT, *others)]
 
 
 def _target(arch: str) -> str:
-    """The option for "sm_90": machine code, or for a GPU that NVRTC does not know yet PTX, which the driver
-    finishes."""
+    """The target for "sm_90": machine code; or, for a GPU newer than NVRTC, PTX, which the driver compiles."""
     number, known = int(arch.removeprefix("sm_")), _architectures()
     if number in known:
         return f"sm_{number}"
@@ -122,10 +121,10 @@ def _folder() -> str:
 
 
 def compile(source: str, entry: str, arch: str) -> bytes:
-    """The image of CUDA C++ text for an architecture such as "sm_90", ready to be loaded by the driver.
+    """Compiles CUDA C++ for an architecture such as "sm_90"; returns the image, ready to be loaded by the driver.
 
     `entry` names it in errors. The text may include files below kernels/. Raises CompilerMissing without NVRTC, and
-    RuntimeError with the compiler's words for text that does not compile.
+    InternalError with the compiler's messages if it does not compile.
     """
     with _lock:
         image = _compiled.get((source, arch))
@@ -149,7 +148,7 @@ def _load_or_compile(source: str, entry: str, arch: str) -> bytes:
 
 
 def _kept(path: str) -> bytes | None:
-    """The image in a file of the cache; None if there is none, or not all of it."""
+    """The image in a cache file; None if the file is missing or incomplete."""
     try:
         with open(path, "rb") as f:
             sum, image = f.read(32), f.read()
@@ -159,7 +158,7 @@ def _kept(path: str) -> bytes | None:
 
 
 def _keep(path: str, image: bytes) -> None:
-    """Several processes may do it at once."""
+    """Writes the file atomically, as several processes may do so at once."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of samples on the GPU: few pieces by the driver, many by one launch."""
+"""Copies samples on the GPU: few pieces by driver calls, many by one kernel launch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from . import compile
 from .memory import pool
 from .stream import Stream
 
-_FEW = 3  # pieces; a launch, with the list of them, takes as long
+_FEW = 3  # pieces; a launch, including its list of pieces, takes as long
 _BLOCKS_OF_PIECE, _THREADS_OF_PIECE, _THREADS = 384, 32, 256  # as in kernels/core/copy_pieces.cu
 _MOST_BLOCKS = 132 * 32
 PIECE = np.dtype([("to", "u8"), ("from", "u8"), ("n", "u8")])
 SOURCE, _ENTRY = '#include "core/copy_pieces.cu"\n', "copy_pieces"
-_functions: dict[int, int] = {}  # by the number of the device
+_functions: dict[int, int] = {}  # by device number
 
 
 class _Pieces(ctypes.Structure):
@@ -28,7 +28,7 @@ class _Pieces(ctypes.Structure):
 
 
 def pieces_of(source: Batch, target: Batch) -> np.ndarray:
-    """What has to be copied for all samples to be in another place: as few pieces as the two layouts allow."""
+    """The pieces to copy from one batch to another: as few as the two layouts allow."""
     n = len(source)
     pieces, at = allocate(n, PIECE)
     if not n:
@@ -40,13 +40,13 @@ def pieces_of(source: Batch, target: Batch) -> np.ndarray:
 
 
 def copy_samples(source: Batch, target: Batch, copy: Callable[[int, int, int], None]) -> None:
-    """Copies all samples from one place to another by `copy(to, address, nbytes)`."""
+    """Copies all samples by calling `copy(to, address, nbytes)`."""
     for to, begin, nbytes in pieces_of(source, target).tolist():
         copy(to, begin, nbytes)
 
 
 def copy_on_device(pieces: np.ndarray, stream: Stream) -> None:
-    """The same on a GPU, for work of `stream`. Called inside `with device:`."""
+    """Copies pieces on the GPU, on `stream`. Call inside `with device:`."""
     longest = int(pieces["n"].max(initial=0))
     if len(pieces) <= _FEW or longest >= 1 << 31 or not (function := _function(stream)):
         for to, begin, nbytes in pieces.tolist():
@@ -63,7 +63,7 @@ def copy_on_device(pieces: np.ndarray, stream: Stream) -> None:
 
 
 def _function(stream: Stream) -> int:
-    """The kernel; 0 without a compiler."""
+    """The copy kernel; 0 without a compiler."""
     device = stream.device
     if device.id not in _functions:
         try:

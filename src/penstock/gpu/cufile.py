@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUDirect Storage: bytes of files to the memory of a GPU past that of the host, by NVIDIA's cuFile.
+"""GPUDirect Storage: reads files to GPU memory, bypassing host memory, with NVIDIA's cuFile.
 
-cuFile can also read by way of the host, which our own threads do with less ado. It is used only where it says that it
-can do better.
+cuFile can also read through host memory, which our own threads do more simply. It is used only if it reports that it
+can bypass the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .memory import Budget
 from .nvjpeg import find_library
 from .stream import Stream
 
-# What cuFile says that it supports, by the numbers of bits in `dstatusflags`.
+# File systems that cuFile supports, by bit number in `dstatusflags`.
 _SYSTEMS = {
     0: "Lustre",
     1: "WekaFS",
@@ -45,16 +45,16 @@ _SYSTEMS = {
     13: "virtiofs",
     14: "PanFS",
 }
-_P2P = 4  # of `fflags`: NVMe by PCI P2PDMA, without a kernel module of NVIDIA's
-# What lets cuFile do more than read by way of the host; without any of it cuFile is not asked, as it writes a log file
-# into the working folder when it is disappointed.
+_P2P = 4  # bit of `fflags`: NVMe by PCI P2PDMA, without NVIDIA's kernel module
+# Files that indicate that cuFile can bypass the host. Without them cuFile is not started, as it would write an error
+# log to the working folder.
 _MODULES = ("/proc/driver/nvidia-fs", "/sys/module/nvidia_fs")
 _SETTINGS = "/etc/cufile.json"
-_THREADS = 16  # which mostly wait
+_THREADS = 16  # they mostly wait
 
 
 class NotAllowed(RuntimeError):
-    """Why files can't be read past the host."""
+    """Files can't be read directly to GPU memory; the text says why."""
 
 
 class _Status(ctypes.Structure):
@@ -71,12 +71,12 @@ class _Properties(ctypes.Structure):
         ("control", ctypes.c_uint),
         ("features", ctypes.c_uint),
         ("sizes", ctypes.c_uint * 5),
-        ("reserve", ctypes.c_uint64 * 16),  # for what later versions add
+        ("reserve", ctypes.c_uint64 * 16),  # reserved for later versions
     ]
 
 
 class Calls(NamedTuple):
-    """Addresses of functions, by the names that kernels/read/gpu_file.h has for them; and what cuFile supports."""
+    """Function addresses by their names in kernels/read/gpu_file.h, and a text of what cuFile supports."""
 
     functions: dict[str, int]
     supported: str
@@ -86,8 +86,9 @@ _lock = threading.Lock()
 
 
 def calls(device: Device) -> Calls:
-    """cuFile's functions, started for this process. NotAllowed says why there are none."""
-    library = driver()  # cuFile hangs where there is no driver
+    """Starts cuFile in this process and returns its functions. Raises NotAllowed, which says why, if it can't be
+    used."""
+    library = driver()  # cuFile hangs without a driver
     path = os.environ.get("PENSTOCK_CUFILE")
     if path is None:
         if os.environ.get("PENSTOCK_CUDA_DRIVER"):
@@ -134,18 +135,19 @@ def _start(path: str, cuda: ctypes.CDLL, process: int) -> Calls:
 
 
 class GpuFiles:
-    """Reads parts of files to GPU memory."""
+    """Reads parts of files directly to GPU memory."""
 
     def __init__(self, device: Device, budget: Budget):
-        """NotAllowed says why it can't be done."""
+        """Raises NotAllowed, which says why, if that is not possible."""
         self._calls, self._device, self._budget = calls(device), device, budget
         self._pool = kernels.Pool(_THREADS)
         with device:
             self._stream = Stream(device)
 
     def read(self, batch: Batch, paths: Sequence[bytes], offsets: np.ndarray) -> Batch:
-        """The samples on the GPU. Each is in its file, in one piece from `offsets` (n,) on, or if that is -1 in the
-        batch. A file that cuFile does not take goes by way of the host. SampleErrors for what can't be read."""
+        """Reads the samples to the GPU. Each is contiguous in its file from `offsets` (n,) on; if the offset is -1, it
+        is already in the batch. Files that cuFile does not accept are read through host memory. Raises SampleErrors for
+        samples that can't be read."""
         spec, n, names = batch.spec, len(paths), TensorRows(len(paths))
         if (offsets < 0).all():
             return batch
@@ -154,7 +156,7 @@ class GpuFiles:
         names.array["data"], names.array["shape"][:, 0] = [t.ctypes.data for t in texts], [len(t) for t in texts]
         with self._device:
             out = DeviceBatch.on(self._stream, spec, self._budget, batch.sources)
-            # cuFile waits for no stream: whoever used the memory before has to be through.
+            # cuFile does not wait for streams: earlier users of the memory must be done.
             self._stream.synchronize()
         kernel = kernels.kernel("read/gpu_file")
         rows, _ = kernel.rows(
@@ -178,7 +180,7 @@ class GpuFiles:
 
 
 def about(device: Device) -> str:
-    """For reports: what can be read past the host. NotAllowed says why nothing can."""
+    """A text for reports about direct reads. Raises NotAllowed, which says why, if there are none."""
     found = calls(device)
     module = next((Path(m, "version") for m in _MODULES if Path(m, "version").exists()), None)
     version = f"nvidia-fs {module.read_text().split()[-1]}" if module else "without nvidia-fs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels say of samples: known when the GPU is through, so that nothing waits for it before."""
+"""Errors that kernels report for samples: read when the GPU is done, so that nothing waits for them earlier."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .session import GpuPass, Session
 from .stream import Event, Stream
 
 _BYTE = np.dtype("u1")
-_KEPT_SETS = 8  # of memory: about as many as batches are under way
-_MUCH, _SMALL = 2, 1 << 20  # times what is needed, and bytes
+_KEPT_SETS = 8  # sets of memory kept: about the number of batches in flight
+_MUCH, _SMALL = 2, 1 << 20  # a block is reused if it has at most _MUCH times the needed bytes plus _SMALL
 
 
 class Memory:
-    """The memory of batches that are through: taken again, it needs no pool, which would have to ask whether it is.
-    A pipeline with a limit keeps none."""
+    """Memory of finished batches, for reuse without the pool, which would have to query the GPU. Pipelines with a
+    memory limit keep none."""
 
     def __init__(self, most: int = 0):
         self._idle: IdlePool[None, tuple[Block, Block]] = IdlePool(most)
 
     @classmethod
     def of(cls, session: Session, number: int) -> Memory:
-        """That of a node."""
+        """The Memory of a node."""
         return session.keep(f"JPEG of {number}", cls, lambda: cls(_KEPT_SETS if session.budget.limit is None else 0))
 
     def take(self, gpu: GpuPass, pinned: int, nbytes: int) -> tuple[Block, Block]:
-        """So many bytes, pinned and on the GPU."""
+        """Returns blocks of at least these sizes: pinned, and on the GPU."""
         idle = self._idle.take(None)
         if idle is None:
             return gpu.pinned(pinned), gpu.take(nbytes)
         host, block = idle
-        # Much more than is needed goes back to the pool, too.
+        # Blocks that are much larger than needed go back to the pool.
         if not (pinned <= host.size <= _MUCH * pinned + _SMALL and nbytes <= block.size <= _MUCH * nbytes + _SMALL):
             return gpu.pinned(pinned), gpu.take(nbytes)
         host.used_on(gpu.stream)
@@ -46,7 +46,7 @@ class Memory:
         return host, block
 
     def give(self, host: Block, block: Block) -> None:
-        """Those that nothing uses any more."""
+        """Takes back blocks that nothing uses any more."""
         self._idle.give(None, (host, block))
 
     def close(self) -> None:
@@ -57,21 +57,21 @@ class Memory:
 
 
 class DeferredErrors(NamedTuple):
-    """What the GPU says of n pictures that it decodes between two timed events: in the end, the bytes at `address` are
-    not 0 where the data was irregular."""
+    """The pending results for n images that the GPU decodes between two timed events: afterwards, the bytes at
+    `address` are nonzero for irregular data."""
 
     address: int
     n: int
     begin: Event
     end: Event
-    memory: tuple[Block, ...]  # which nothing else uses: pinned, on the GPU, and more there
-    kept: Memory  # takes it back
+    memory: tuple[Block, ...]  # used by nothing else: pinned, GPU, and more GPU blocks
+    kept: Memory  # takes the memory back
     stream: Stream
-    work: int  # of the stream, that was asked for before
+    work: int  # the stream's `work` when these were requested
 
     def wait(self, later: Event | None = None) -> np.ndarray | None:
-        """Blocks until it is known which pictures (n,) were irregular, and until a later event of the stream; None:
-        none was."""
+        """Blocks until the results, and the event `later` of the same stream, are there. Returns a mask (n,) of
+        irregular images; None if there are none."""
         code = kernels.library().wait_for_statuses((later or self.end).handle, self.address, self.n)
         check(max(code, 0), "waiting for the GPU")
         self.end.passed = True

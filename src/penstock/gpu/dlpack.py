@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU memory handed to other libraries, and theirs taken, by DLPack (https://dmlc.github.io/dlpack)."""
+"""Exports GPU memory to other libraries, and imports theirs, by DLPack (https://dmlc.github.io/dlpack)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("Py
 _valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 
-_given_out: dict[int, tuple] = {}  # what keeps the memory of tensors alive that others hold, by their address
+_given_out: dict[int, tuple] = {}  # (memory, owner) of exported tensors, by address, to keep them alive
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -56,7 +56,7 @@ def _delete(managed: int) -> None:
     _given_out.pop(managed, None)
 
 
-# A tensor of one piece of memory, its extents behind it: written by the layouts above, at a tenth of ctypes' cost.
+# A managed tensor followed by its extents, in one block. Packed by the layouts above, at a tenth of ctypes' cost.
 _PACKED = struct.Struct("@PiiiBBHPPQPP")
 assert _PACKED.size == ctypes.sizeof(_Managed)
 _DELETER = ctypes.cast(_delete, ctypes.c_void_p).value
@@ -66,8 +66,8 @@ _TYPES: dict[np.dtype, tuple[int, int]] = {}
 
 
 def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int, owner: Any) -> Any:
-    """A DLPack capsule of dense memory on a GPU; `owner`, of whatever kind, is kept until whoever takes it lets go, and
-    ends at once then. Batches in pools go by way of `dlpack_export.capsule`, which takes less."""
+    """A DLPack capsule of dense GPU memory. `owner`, any object, is kept until the consumer releases the tensor.
+    Batches in pools use `dlpack_export.capsule`, which is faster."""
     ndim = len(shape)
     memory = bytearray(_PACKED.size + 8 * ndim)
     at = ctypes.addressof(_Start.from_buffer(memory))
@@ -79,21 +79,21 @@ def capsule(address: int, shape: Sequence[int], dtype: np.dtype, device_id: int,
     return _new_capsule(at, _NAME, dlpack_export.destructor())
 
 
-# Of the C library; called with an address it does nothing.
+# A C library function; called with an address it has no effect.
 _NOTHING = ctypes.cast(ctypes.CDLL(None).labs, ctypes.c_void_p).value
 
 
 @atexit.register
 def _keep() -> None:
-    """Frameworks may let go of their last tensors when Python can't be called any more; the process ends anyway. Some
-    call the deleter without asking whether there is one, and all read it where it lies."""
+    """At exit: frameworks may release their last tensors after Python has ended. Replaces the deleters by a function
+    without effect, as some frameworks call them without a null check, and keeps the memory alive."""
     for at, (memory, _) in list(_given_out.items()):
         _Managed.from_address(at).deleter = _NOTHING
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
 
 
 class _Taken:
-    """The tensor of somebody's capsule; given back when nothing refers to it."""
+    """An imported tensor; its deleter is called when this object is unreferenced."""
 
     def __init__(self, managed: _Managed):
         self._managed = managed
@@ -104,7 +104,7 @@ class _Taken:
 
 
 def take(capsule: Any) -> tuple[int, tuple[int, ...], np.dtype, int, Any]:
-    """Address, shape, type, number of the device and owner of the tensor in a capsule. ValueError if it is not dense
+    """Takes the tensor out of a capsule: address, shape, type, device number and owner. ValueError if it is not dense
     or not on a GPU."""
     if not _valid(id(capsule), _NAME):
         raise ValueError("the DLPack capsule was taken already")

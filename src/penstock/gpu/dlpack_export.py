@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that other libraries hold by DLPack, until they let go of them: in whatever thread and at whatever moment.
-That takes no Python, which would wait for its lock (kernels/core/dlpack_export.cpp); who wants memory collects them.
+"""Batches exported by DLPack, until the consumers release them, in any thread at any time. The deleter runs no Python
+code, which would wait for the GIL (kernels/core/dlpack_export.cpp); released batches are collected when memory is
+allocated.
 
-As long as the library's work that was asked for before it let go may use the memory, that is not used again."""
+Memory is not reused before the consumer's earlier work on it is done."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from .stream import Event, ForeignStream, give_handle, spare_handle
 if TYPE_CHECKING:
     from .batch import DeviceBatch
 
-_MOST = 32  # that are collected at a time
+_MOST = 32  # collected at a time
 _Found = ctypes.c_int64 * (2 * _MOST)
 
-# A batch and its user's stream, by the handle of the event behind that.
+# The batch and its consumer's stream, by the handle of the event recorded on release.
 _exported: dict[int, tuple[DeviceBatch, int]] = {}
 _export_capsule: Any = None
 
@@ -28,26 +29,26 @@ _export_capsule: Any = None
 def _begin() -> None:
     global _export_capsule
     lib = kernels.library()
-    atexit.register(lib.stop_releasing)  # frameworks let go of their last tensors when CUDA may have ended
+    atexit.register(lib.stop_releasing)  # frameworks may release their last tensors after CUDA has ended
     _export_capsule = lib.export_capsule
 
 
 def destructor() -> ctypes.c_void_p:
-    """That of capsules: calls the deleter of what nobody took."""
+    """The destructor of capsules: calls the deleter if the tensor was not taken."""
     if _export_capsule is None:
         _begin()
     return ctypes.c_void_p(kernels.library().address("drop_capsule"))
 
 
 def released_list() -> ctypes.c_int64:
-    """Its value is not 0 while there is something to collect."""
+    """A native value that is nonzero while there are released batches to collect."""
     return ctypes.c_int64.from_address(kernels.library().released_list())
 
 
 def capsule(batch: DeviceBatch, n: int, stream: int) -> Any:
-    """A DLPack capsule for work of a stream: of the n samples of a batch, one behind the other, or, if n is negative,
-    of its only sample. The owners of the batch are blocks of a pool."""
-    driver()  # complains after a fork
+    """A DLPack capsule for use on a stream: of the n contiguous samples of a batch or, if n is negative, of its only
+    sample. The batch's owners must be blocks of a pool."""
+    driver()  # raises after a fork
     if _export_capsule is None:
         _begin()
     device = batch.device
@@ -62,7 +63,7 @@ def capsule(batch: DeviceBatch, n: int, stream: int) -> Any:
 
 
 def wait_until_ready(batch: DeviceBatch, stream: int) -> None:
-    """What the stream is asked for from now on begins when the batch is there."""
+    """Makes later work of the stream wait until the batch is ready."""
     ready = batch.ready
     if ready is not None and not ready.passed and stream != batch.stream.handle and not ready.done():
         with batch.device:
@@ -70,7 +71,7 @@ def wait_until_ready(batch: DeviceBatch, stream: int) -> None:
 
 
 def collect() -> None:
-    """Takes back what was let go of."""
+    """Takes back released batches."""
     n = _MOST
     while n == _MOST:
         found = _Found()
@@ -85,7 +86,7 @@ def collect() -> None:
                 use = Event.recorded(device, event)
                 for block in batch.owners:
                     block.used_until(stream, use)
-            else:  # it could not be recorded; whoever takes the block back tries once more and reports it
+            else:  # recording failed; the next user of the block tries again and reports it
                 give_handle(device, event)
                 for block in batch.owners:
                     block.used_on(ForeignStream(device, stream))

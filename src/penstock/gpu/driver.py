@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of CUDA's driver API that is used, through ctypes: it comes with every NVIDIA driver, works with every
-Python, and calls that wait drop the GIL. The library is loaded when a GPU is first asked for.
+"""The functions of CUDA's driver API that are used, through ctypes: it comes with every NVIDIA driver, works with every
+Python, and calls that wait release the GIL. The library is loaded when a GPU is first used.
 
-Handles are integers. Calls that need a context are made inside `with device:`, which leaves the thread's own context as
-it was: frameworks in the same process don't notice.
+Handles are integers. Calls that need a context are made inside `with device:`, which restores the thread's context
+afterwards, so that frameworks in the same process are not affected.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from .driver_calls import FUNCTIONS, NATIVE, SHORT, TIMED
 _OLDEST_DRIVER = 12000  # CUDA 12.0
 _OUT_OF_MEMORY, NOT_READY = 2, 600
 _PORTABLE = 1
-# Errors after which CUDA does nothing more in a process: memory errors, illegal addresses and instructions, and so on.
+# Sticky errors, after which CUDA can't be used in the process: memory errors, illegal addresses and instructions, ...
 _LASTING = {214, 220, 700, 702, 709, 710, *range(714, 720)}
 
 
 class CudaError(RuntimeError):
-    """CUDA or the GPU refused something."""
+    """A CUDA call failed."""
 
 
 class OutOfDeviceMemory(CudaError, MemoryError):
-    """The GPU's memory is full. `asked`: numbers of operators and the bytes of their outputs that it was for; `shared`:
-    bytes for all of them."""
+    """The GPU's memory is full. `asked`: node numbers, with the bytes requested for their outputs; `shared`: bytes
+    requested for all of them."""
 
     asked: Sequence[tuple[int, int]] = ()
     shared = 0
 
 
 _P, _I, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
-# Numbers of CUdevice_attribute.
+# Values of CUdevice_attribute.
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
 _MAX_SHARED_OF_A_BLOCK = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
@@ -74,8 +74,8 @@ def library() -> ctypes.CDLL:
     return lib
 
 
-_starter = 0  # the process that has started CUDA: this one, or one that it was forked from
-_live: ctypes.CDLL | None = None  # what this process has started
+_starter = 0  # id of the process that started CUDA: this one, or an ancestor by fork
+_live: ctypes.CDLL | None = None  # the driver, if started in this process
 
 
 def _after_fork() -> None:
@@ -101,8 +101,8 @@ def driver() -> ctypes.CDLL:
 
 
 def forked() -> bool:
-    """Whether this process is the child of one that had used CUDA. By its number, as other hooks, which may end
-    streams, come before this module's."""
+    """Whether CUDA was used before this process was forked. Compares process ids, as other fork hooks, which may delete
+    streams, run before this module's."""
     return _starter not in (0, os.getpid())
 
 
@@ -123,7 +123,7 @@ def _explain(lib: ctypes.CDLL, code: int) -> str:
 
 
 def check(code: int, doing: str) -> None:
-    """Raises what a driver call returned, if it is an error."""
+    """Raises an exception if a driver call returned an error."""
     if not code:
         return
     kind = OutOfDeviceMemory if code == _OUT_OF_MEMORY else CudaError
@@ -137,14 +137,14 @@ def check(code: int, doing: str) -> None:
 
 
 def driver_version() -> str:
-    """The newest CUDA version the driver supports, such as "13.0"."""
+    """The newest CUDA version that the driver supports, such as "13.0"."""
     version = ctypes.c_int()
     check(driver().cuDriverGetVersion(ctypes.byref(version)), "asking for the driver's version")
     return _dotted(version.value)
 
 
 def newest_toolkit() -> int | None:
-    """The major version of the newest CUDA whose code the driver loads; None if CUDA was not started here."""
+    """The major version of the newest CUDA whose code the driver can load; None if CUDA was not started here."""
     if _live is None:
         return None
     version = ctypes.c_int()
@@ -158,7 +158,7 @@ def device_count() -> int:
 
 
 def shared_memory_of_a_block() -> int:
-    """Bytes that a block of threads may have on each GPU of this machine; 0 if CUDA has not been used."""
+    """Bytes of shared memory that a thread block can use on every GPU of this machine; 0 if CUDA has not been used."""
     if not was_used():
         return 0
     found = []
@@ -176,7 +176,7 @@ _devices: dict[int, Device] = {}
 
 
 class Device:
-    """A GPU of this machine, by its number. `with device:` makes it the current one."""
+    """A GPU of this machine, by number. `with device:` makes it current."""
 
     def __init__(self, number: int):
         lib = driver()
@@ -201,7 +201,7 @@ class Device:
 
     @staticmethod
     def get(number: int) -> Device:
-        """The device with that number, opened once."""
+        """The device with this number, opened once."""
         with _lock:
             driver()
             if number not in _devices:
@@ -216,7 +216,7 @@ class Device:
 
     @property
     def architecture(self) -> str:
-        """What kernels are compiled for: "sm_90"."""
+        """The architecture that kernels are compiled for, such as "sm_90"."""
         return f"sm_{self.capability[0]}{self.capability[1]}"
 
     def _attribute(self, number: int) -> int:
@@ -234,7 +234,7 @@ class Device:
     def __repr__(self) -> str:
         return f"<GPU {self.id}: {self.name}, {self.architecture}, {self.total_memory >> 20} MiB>"
 
-    # What follows is called inside `with device:`. -----------------------------------------------------------------
+    # Call the following methods inside `with device:` ------------------------------------------------------------
 
     def allocate(self, nbytes: int) -> int:
         address = _P()
@@ -245,7 +245,7 @@ class Device:
         check(driver().cuMemFree_v2(address), "freeing memory of the GPU")
 
     def free_memory(self) -> int:
-        """Bytes of the GPU that nobody has taken."""
+        """Free bytes of the GPU's memory."""
         free, total = _S(), _S()
         check(driver().cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)), "asking for the GPU's free memory")
         return free.value

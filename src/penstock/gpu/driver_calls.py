@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of CUDA's driver API that driver.py calls: the types of their arguments; all return an error code."""
+"""Argument types of the CUDA driver functions that driver.py calls; all return an error code."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ FUNCTIONS: dict[str, tuple] = {
     "cuGetErrorName": (_I, _P),
     "cuGetErrorString": (_I, _P),
 }
-# Calls that only queue or ask keep the GIL: giving it up and waiting for it again takes longer than they do. Those that
-# each batch makes go through our library, in this order, which measures them. The last one waits and gives it up.
+# Short calls keep the GIL: releasing and reacquiring it takes longer than the call. Those made for each batch go
+# through our library, in this order, which measures their time. The last one waits and releases the GIL.
 SHORT = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuEventCreate", "cuEventDestroy_v2")
 TIMED = {
     "cuLaunchKernel": "driver_launch",
@@ -59,5 +59,5 @@ TIMED = {
     "cuMemsetD8Async": "driver_fill",
     "cuEventSynchronize": "driver_synchronize",
 }
-# What our library is given the addresses of, in the order of `struct Driver`.
+# Functions whose addresses are passed to our library, in the order of `struct Driver`.
 NATIVE = (*TIMED, "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel's .cu file says of itself in its first lines: its form on the GPU, what its arguments mean to whoever
-plans launches, and its launch (see kernels/core/gpu.h)."""
+"""Reads the first lines of a kernel's .cu file: its GPU form, the meaning of its arguments for launch planning, and its
+launch (see kernels/core/gpu.h)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAUNCH = re.compile(r"(\w.*\(l\)); (\d+) (elements|bytes) of (out|in)\[(\d)\] p
 
 
 class SimpleLaunch(NamedTuple):
-    """One launch of the function `body`: a block of so many threads for so many elements or bytes of a tensor."""
+    """One launch of the function `body`: one block of `threads` threads per `portion` elements or bytes of a tensor."""
 
     body: str
     portion: int
@@ -31,25 +31,26 @@ class SimpleLaunch(NamedTuple):
 
 
 class Description(NamedTuple):
-    """The first lines of a .cu file, `// key: value`. Values that are fields are in the struct of arguments."""
+    """The first lines of a .cu file, `// key: value`. Values that are fields name fields of the argument struct."""
 
     form: str  # one of FORMS
     form_with_one_input: str
-    constants: tuple[str, ...] = ()  # fields that are compiled in; they are the same for all samples
-    axes: str = ""  # per axis of the output, which axis of the input it is
-    begin: str = ""  # per axis of the input, where the part that is read begins
-    begin_minus: str = ""  # what is to be subtracted from `begin`: where the part lies that is in memory
-    border: str = ""  # not 0: neighbours in the output may not be neighbours in the input
+    constants: tuple[str, ...] = ()  # fields that are compiled in; equal for all samples
+    axes: str = ""  # for each output axis, the input axis
+    begin: str = ""  # for each input axis, the start of the part that is read
+    begin_minus: str = ""  # subtracted from `begin`: the start of the part in memory
+    border: str = ""  # nonzero if neighbours in the output may not be neighbours in the input
     first_axis: str = ""  # the first axis that a head computes along ...
-    n_axes: str = ""  # ... and how many these are
-    status: str = ""  # where the kernel writes a byte of 1 for a sample that it can't handle
+    n_axes: str = ""  # ... and the number of these axes
+    status: str = ""  # address where the kernel writes 1 for each sample that it can't process
     launch: SimpleLaunch | None = None
-    joined: tuple[str, ...] = ()  # a kernel, and the one that does both where this one alone reads what it makes
+    joined: tuple[str, ...] = ()  # a preceding kernel, and the kernel that fuses it with this one
 
 
 @cache
 def describe(kernel: str) -> Description | None:
-    """That of "color/linear"; None if the kernel runs on the CPU only. Raises ImportError for lines that are wrong."""
+    """The description of a kernel such as "color/linear"; None if it runs only on the CPU. Raises ImportError for
+    invalid lines."""
     path = kernels.file_of(f"{kernel}.cu")
     if not path:
         return None
@@ -69,7 +70,7 @@ def _parse(text: str, fields: tuple[str, ...]) -> Description:
         found = re.fullmatch(r"// ([a-z ]+): (.*)", line)
         if found:
             said[found[1]] = found[2].strip()
-        elif i:  # the first line may name the licence
+        elif i:  # the first line may be the licence
             break
     known: dict[str, Any] = {"form": _form(said.pop("form", ""))}
     known["form_with_one_input"] = _form(said.pop("form with one input", known["form"]))
@@ -120,7 +121,7 @@ def _joined(value: str) -> tuple[str, ...]:
 
 
 def described(kernel: str) -> Description:
-    """As `describe`, of a kernel that has a GPU form."""
+    """As `describe`, for a kernel that must have a GPU form."""
     description = describe(kernel)
     if description is None:
         raise InternalError(f"the kernel {kernel} has no GPU form")
@@ -129,8 +130,8 @@ def described(kernel: str) -> Description:
 
 @cache
 def form_of(kernel: str, inputs: int = 0) -> str:
-    """The form of "color/linear", one of FORMS; "" if the kernel runs on the CPU only. A kernel may have another form
-    where it is given one input."""
+    """The form of a kernel such as "color/linear", one of FORMS; "" if it runs only on the CPU. A kernel may have
+    another form with one input."""
     description = describe(kernel)
     if description is None:
         return ""
@@ -138,7 +139,7 @@ def form_of(kernel: str, inputs: int = 0) -> str:
 
 
 def constants_of(kernel: str) -> tuple[str, ...]:
-    """The fields of a LOCAL's or a gather's arguments that are compiled in. They are the same for all samples."""
+    """The fields of a LOCAL's or gather's arguments that are compiled in; equal for all samples."""
     return described(kernel).constants
 
 
@@ -149,7 +150,7 @@ def struct_of(kernel: str) -> str:
 
 @cache
 def beside(kernel: str) -> ModuleType | None:
-    """The Python file beside a .cu file, which says more of its launches than its first lines can; None: there is
+    """The Python module next to a .cu file, which plans launches that its first lines can't describe; None if there is
     none."""
     path = kernels.file_of(f"{kernel}.py")
     if not path:
@@ -163,8 +164,8 @@ def beside(kernel: str) -> ModuleType | None:
 
 @cache
 def companion(kernel: str) -> Callable[..., Any]:
-    """What plans the launches of a block or own kernel: `plan(task) -> list[Phase]` of the Python file beside it, or
-    what its line `launch` says."""
+    """The function that plans the launches of a block or own kernel: `plan(task) -> list[Phase]` of the Python file
+    next to it, or one for its `launch` line."""
     module, launch = beside(kernel), described(kernel).launch
     if (module is not None and hasattr(module, "plan")) == (launch is not None):
         raise ImportError(
@@ -180,6 +181,6 @@ def companion(kernel: str) -> Callable[..., Any]:
 
 @cache
 def alone(kernel: str) -> Callable[..., Any] | None:
-    """`alone(task) -> list[Phase] | None` of the Python file beside a LOCAL: its launches where nothing is fused with
-    it, or None where it is launched as any other."""
+    """`alone(task) -> list[Phase] | None` of the Python file next to a LOCAL: its launches if nothing is fused with it;
+    None if it is launched like any other LOCAL."""
     return getattr(beside(kernel), "alone", None)

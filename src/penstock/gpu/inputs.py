@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that a program has on the GPU already, as batches there: copied on the GPU, or used where they are. The host
-waits for nothing and sees none of the data.
+"""Makes batches of arrays that are already on the GPU: copied on the GPU, or used in place. The host neither waits
+nor reads the data.
 
-An array is made by work of its owner's stream. The stream of the source waits for that work, and the owner's stream
-waits for the copy, so that what it is asked for afterwards may write into the array."""
+An array is computed on its owner's stream. The source's stream waits for that stream, and the owner's stream
+waits for the copy, so that later work there may overwrite the array."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from .interchange import LEGACY_STREAM, Foreign, downloaded, foreign, stream_han
 from .memory import Budget
 from .stream import ForeignStream, Stream
 
-_UNORDERED = -1  # as a stream, in DALI: the caller waits until the copy is made, as nobody orders it
+_UNORDERED = -1  # stream value of DALI for no order: the caller waits until the copy is done
 
 
 class GpuInputs:
-    """For one source. `stream` is always what the user says: the stream that makes the arrays, or None."""
+    """The GPU inputs of one source. `stream` is always the user's value: the stream that computes the arrays, or
+    None."""
 
     def __init__(self, device: Device, budget: Budget, copies: bool):
-        """Without `copies` arrays are used where they are, and kept until the work that reads them is done."""
+        """Without `copies`, arrays are used in place, and kept until the work that reads them is done."""
         self._device, self._budget, self._copies = device, budget, copies
         with device:
             self._stream = Stream(device)
 
     def sample(self, data: Any, stream: Any) -> Foreign | np.ndarray:
-        """An array on the GPU; if it is on another one than this, a copy in the host's memory. DataError if it can't be
-        used."""
+        """Wraps an array on this GPU; copies one from another GPU to host memory. DataError if it can't be used."""
         if getattr(data, "requires_grad", False):
             data = data.detach()
         ours = getattr(data, "_batch", None)
@@ -56,14 +56,14 @@ class GpuInputs:
         return found if found.device_id == self._device.id else downloaded(found)
 
     def batch(self, samples: Sequence[Foreign], stream: Any) -> DeviceBatch:
-        """A batch of what `sample` has given: arrays of one type and number of dimensions."""
+        """A batch of arrays returned by `sample`, of one type and number of dimensions."""
         first = samples[0]
         spec = Spec(np.array([s.shape for s in samples], "i8").reshape(len(samples), first.ndim), first.dtype)
         addresses = np.array([s.address for s in samples], "u8")
         return self._taken(spec, addresses, [s.owner for s in samples], {s.stream for s in samples}, stream)
 
     def dense(self, array: Foreign, stream: Any) -> DeviceBatch:
-        """A batch of an array (n, ...) that `sample` has given."""
+        """A batch of one array (n, ...) returned by `sample`."""
         n, *shape = array.shape
         spec = Spec.uniform(n, tuple(shape), array.dtype)
         step = int(np.prod(shape, dtype="i8")) * array.dtype.itemsize
@@ -71,14 +71,15 @@ class GpuInputs:
         return self._taken(spec, addresses, array.owner, {array.stream}, stream)
 
     def list(self, data: Any, stream: Any) -> DeviceBatch | None:
-        """A batch of a TensorListGPU of penstock's; None for one of another library or GPU."""
+        """A batch of a penstock TensorListGPU; None for one of another library or GPU."""
         ours = getattr(data, "_batch", None)
         if not isinstance(ours, DeviceBatch) or ours.device.id != self._device.id:
             return None
         return self._taken(ours.spec.copy(), ours.rows["data"], ours, {self._behind(ours)}, stream, ours.is_borrowed)
 
     def _behind(self, ours: DeviceBatch) -> int:
-        """The stream that makes a batch of penstock's: this one, made to wait, unless it is memory of others."""
+        """The stream to wait for before using a penstock batch: this source's own stream, after making it wait for the
+        batch, or a foreign one."""
         if isinstance(ours.stream, ForeignStream) or ours.device.id != self._device.id:
             return ours.stream.handle or LEGACY_STREAM
         with self._device:
@@ -97,7 +98,7 @@ class GpuInputs:
             rows["data"] = addresses
             batch = DeviceBatch(spec, rows, (Borrowed(owner, mine),))
             batch.device, batch.stream = self._device, mine
-            # Kernels read whole elements, so those that lie anywhere are copied, too.
+            # Kernels read whole elements, so unaligned arrays are also copied.
             if not (copies or self._copies or (addresses % np.uint64(spec.dtype.itemsize)).any()):
                 batch.ready = mine.mark()
                 return batch
@@ -118,8 +119,8 @@ class GpuInputs:
 
 
 def _current_stream(data: Any) -> int | None:
-    """The stream that PyTorch asks for work now, for its tensors. Arrays of others say it themselves, or it is the
-    default one."""
+    """PyTorch's current stream, for its tensors; None for other arrays, which name their stream or use the default
+    one."""
     torch: Any = sys.modules.get("torch")
     kind: Any = getattr(torch, "Tensor", None)
     if kind is None or not isinstance(data, kind):

@@ -17,7 +17,7 @@ from .copies import PIECE, copy_on_device
 from .driver import Device
 from .stream import ForeignStream, Stream
 
-LEGACY_STREAM = 1  # how CUDA's driver calls the default stream
+LEGACY_STREAM = 1  # the CUDA driver's handle of the default stream
 
 
 def stream_handle(stream: Any) -> int:
@@ -32,7 +32,7 @@ def stream_handle(stream: Any) -> int:
 
 
 class Foreign(NamedTuple):
-    """Somebody's array, which is there when what the stream was asked for is done."""
+    """An array of another library, valid when the earlier work of `stream` is done."""
 
     address: int
     shape: tuple[int, ...]
@@ -47,12 +47,12 @@ class Foreign(NamedTuple):
 
 
 def foreign(object: Any, device_id: int, stream: Any = None, default: int = 0) -> Foreign:
-    """Somebody's array. `stream` is where it is made, for capsules and arrays that don't tell; `default` is the GPU of
-    arrays that don't tell theirs, where `device_id` is -1."""
-    # The null stream has no number in DLPack, and -1 is DALI's for none in particular.
+    """Imports an array of another library. `stream` is where it is computed, for capsules and arrays that don't say;
+    `default` is the GPU of arrays that don't say, if `device_id` is -1."""
+    # DLPack has no number for the null stream, and DALI uses -1 for no stream in particular.
     behind = LEGACY_STREAM if stream is None else max(stream_handle(stream), LEGACY_STREAM)
     interface = getattr(object, "__cuda_array_interface__", None)
-    # Where the interface says nothing of streams (PyTorch's) DLPack does.
+    # If the interface does not name a stream (PyTorch's), DLPack does.
     if interface is not None and ("stream" in interface or not hasattr(object, "__dlpack__")):
         dtype = np.dtype(interface["typestr"])
         if interface.get("strides") is not None:
@@ -70,14 +70,14 @@ def foreign(object: Any, device_id: int, stream: Any = None, default: int = 0) -
 
 
 def _check_dense(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> None:
-    """ValueError for an array with gaps, or in another order than row by row; axes of one element may say anything."""
+    """Raises ValueError for an array that is not dense and row-major; strides of axes with one element are ignored."""
     dense = [itemsize * math.prod(shape[d + 1 :]) for d in range(len(shape))]
     if 0 not in shape and any(n > 1 and a != b for n, a, b in zip(shape, strides, dense)):
         raise ValueError(f"a dense row-major array is needed; got strides {tuple(strides)}, not {tuple(dense)}")
 
 
 def _device_of(object: Any, default: int) -> int:
-    """The number of the GPU an array of PyTorch, CuPy or penstock lies on."""
+    """The number of the GPU that has an array of PyTorch, CuPy or penstock."""
     device = getattr(object, "device", None)
     for number in (getattr(device, "index", None), getattr(device, "id", None), getattr(object, "device_id", None)):
         number = number() if callable(number) else number
@@ -87,7 +87,7 @@ def _device_of(object: Any, default: int) -> int:
 
 
 class LentSample:
-    """A sample of a batch, whose data is there or comes on the stream that it is used on, as an array for others."""
+    """Exposes a sample to other libraries as an array, valid on the stream that it is lent on."""
 
     def __init__(self, batch: DeviceBatch, i: int):
         self.batch, self.address, self.shape = batch, int(batch.rows["data"][i]), tuple(batch.spec.stored[i].tolist())
@@ -108,7 +108,7 @@ class LentSample:
 def borrowed(
     spec: Spec, addresses: list[int], owners: tuple, device_id: int, stream: int = LEGACY_STREAM
 ) -> DeviceBatch:
-    """A batch of memory that others own, and which is there when what `stream` was asked for is done."""
+    """A batch of memory with other owners, valid when the earlier work of `stream` is done."""
     rows = spec.packed()
     rows["data"] = addresses
     batch = DeviceBatch(spec, rows, owners)
@@ -120,20 +120,20 @@ def borrowed(
 
 
 def on_host(object: Any, stream: Any = None) -> np.ndarray:
-    """A copy of somebody's array, made by `stream`, in pinned memory of the host."""
+    """Copies an array computed on `stream` to pinned host memory."""
     return downloaded(foreign(object, -1, stream))
 
 
 def downloaded(found: Foreign) -> np.ndarray:
-    """A copy of an array in pinned memory of the host."""
+    """Copies an array to pinned host memory."""
     spec = Spec.uniform(1, found.shape, found.dtype)
     return borrowed(spec, [found.address], (found.owner,), found.device_id, found.stream).download().sample(0)
 
 
 def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stream) -> DeviceBatch:
-    """Another library's array (n, ...) on the GPU, for work of `stream`, which waits for it there. Not copied.
+    """A batch of another library's array (n, ...) on the GPU, without a copy; `stream` waits for the array.
 
-    `layout_of` checks its shape and says the layout of its samples."""
+    `layout_of` checks its shape and returns the layout of its samples."""
     if hasattr(result, "__dlpack__"):
         if getattr(result, "__dlpack_device__", lambda: (2, 0))()[0] != 2:
             raise TypeError(f"the {type(result).__name__} is not on a GPU")
@@ -153,14 +153,14 @@ def taken(result: Any, layout_of: Callable[[tuple[int, ...]], str], stream: Stre
 
 
 def is_packed(batch: DeviceBatch) -> bool:
-    """Whether samples of one shape lie one behind the other."""
+    """Whether samples of one shape are contiguous."""
     data = batch.rows["data"]
     step = int(batch.spec.volumes()[0]) * batch.spec.dtype.itemsize if len(data) else 0
     return bool((data == data[:1] + step * np.arange(len(data), dtype="u8")).all())
 
 
 def copy_out(batch: DeviceBatch, ptr: Any, cuda_stream: Any, non_blocking: bool) -> None:
-    """Copies all samples, one behind the other, to an address or an array on the same GPU."""
+    """Copies all samples contiguously to an address or an array on the same GPU."""
     address = getattr(ptr, "value", ptr)
     if not isinstance(address, int):
         address = foreign(ptr, batch.device.id).address

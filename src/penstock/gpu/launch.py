@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups the calls of a segment into launches, writes their source and picks their grids.
+"""Groups the calls of a segment into launches, generates their source and chooses their grids.
 
-A group is one gather, block or own kernel, or a plain load, with the LOCAL kernels behind it whose inputs nobody else
-wants: one launch for all of them over the whole ragged batch (an own kernel may take several). See kernels/core/gpu.h.
+A group is one gather, block or own kernel, or a plain load, followed by LOCAL kernels whose inputs nothing else
+reads: one launch for all of them over the whole ragged batch (an own kernel may need several). See kernels/core/gpu.h.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MAX_TENSORS, MAX_ARGS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
 _MOST_LOCALS = 6
 _THREADS, _UNROLL = 256, 4
 _MOST_ROWS_OF_BLOCKS = 65535  # gridDim.y
-_WAVE = 132 * 8  # blocks that keep a large GPU busy
-_ALWAYS_FIT = 256  # threads of a block that fit on a multiprocessor with any number of registers, 255 at most
+_WAVE = 132 * 8  # blocks that fill a large GPU
+_ALWAYS_FIT = 256  # block size that fits on a multiprocessor with any register count (at most 255)
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Launch:
     """One launch of a function compiled from `source`, whose only argument is struct Launch of kernels/core/gpu.h.
 
     Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never materialised); its
-    args[i] are argument rows of `calls`. Launches are to be made in order, on one stream.
+    args[i] are argument rows of `calls`. Launches must be made in order, on one stream.
     """
 
     source: str
@@ -51,13 +51,13 @@ class Launch:
     tensors: list[int]
     shapes: list[int]
     calls: list[int]
-    scratch: int = 0  # bytes of device memory in Launch::scratch, which the launches of one group share
-    zero: bool = False  # whether the scratch is filled with zeros before
-    more_scratch: tuple = ()  # the same bytes as columns, where they follow from the batch
+    scratch: int = 0  # bytes of device memory in Launch::scratch, shared by the launches of a group
+    zero: bool = False  # whether the scratch is zeroed before
+    more_scratch: tuple = ()  # the same as columns, if the size depends on the batch
 
 
 class Phase(NamedTuple):
-    """What `plan` beside a kernel says of one launch: `body` is the text of the launched function."""
+    """One launch returned by a kernel's `plan`: `body` is the body of the launched function."""
 
     body: str
     grid: tuple[int, int, int]
@@ -66,14 +66,13 @@ class Phase(NamedTuple):
     scratch: int = 0
     zero: bool = False
     definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
-    resident: int = 0  # blocks that shall fit on a multiprocessor at once, which limits registers; 0: no matter
+    resident: int = 0  # minimum resident blocks per multiprocessor, which limits registers; 0: no limit
 
 
 class Task(NamedTuple):
-    """What `plan` beside a kernel is told: the call, the specs of its outputs and inputs, the spec of the last output
-    of the chain behind it (the head's own if there is none), and the Kinds that the head's first output and the last
-    output have in the source. A kernel that does what two do is told the second as its call and the first as `before`,
-    whose inputs it has."""
+    """The input of a kernel's `plan`: the call, the specs of its outputs and inputs, the spec of the last output of the
+    chain after it (the head's own if there is none), and the Kinds of the head's first output and of the last output.
+    For a fused kernel, `call` is the second call and `before` the first, whose inputs it has."""
 
     call: Call
     outs: list[Spec]
@@ -86,8 +85,8 @@ class Task(NamedTuple):
 
 
 class _Group:
-    """Calls of one launch, in order: a head (-1: none) and LOCALs. `forms` of the LOCALs. `before` is a call whose
-    output the head takes without it being in memory (-1: none)."""
+    """The calls of one launch, in order: a head (-1: none) and LOCALs with their `forms`. `before` is a call fused into
+    the head, whose output is not in memory (-1: none)."""
 
     def __init__(self, head: int, locals_: list[int], out: int, before: int = -1):
         self.head, self.locals, self.out, self.before = head, locals_, out, before
@@ -95,16 +94,16 @@ class _Group:
 
 
 class Fusion:
-    """The groups of a segment with certain kernels and edges; made once, it plans every batch."""
+    """The groups of a segment with given kernels and edges; created once, used to plan every batch."""
 
     def __init__(self, calls: list[Call], kept: set[int]):
-        """`kept` are the tensors that must be materialised: those that others read, and roots of aliases."""
+        """`kept` are the tensors that must be in memory: those read elsewhere, and roots of aliases."""
         uses: dict[int, int] = {}
         for c in calls:
             for t in c.ins:
                 uses[t] = uses.get(t, 0) + 1
         self._groups: list[_Group] = []
-        open_: dict[int, _Group] = {}  # by the last output
+        open_: dict[int, _Group] = {}  # groups that can be extended, by last output
         made_by = {t: i for i, c in enumerate(calls) for t in c.outs}
         for i, c in enumerate(calls):
             form = forms.form_of(c.kernel, len(c.ins))
@@ -136,13 +135,13 @@ class Fusion:
 
     @property
     def materialised(self) -> set[int]:
-        """Numbers of the first outputs that are written to memory."""
+        """Indices of the outputs that are written to memory."""
         return {g.out for g in self._groups}
 
     def plan(self, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
-        """The launches of a batch of n rows; `specs` by number of tensor. If arguments and extents are traced, all that
-        is decided by them and compiled in is checked for later batches; what makes a difference in time only, as grids
-        do, is made of `plain` numbers. Raises OddBatch where launches follow from what is odd about the batch."""
+        """Plans the launches of a batch of n rows; `specs` are by tensor index. If arguments and extents are traced,
+        all that is decided by them or compiled in is checked for later batches; what affects only speed, such as grids,
+        uses `plain` numbers. Raises OddBatch if the launches depend on unusual properties of the batch."""
         launches: list[Launch] = []
         if n:
             for g in self._groups:
@@ -177,7 +176,7 @@ class Fusion:
             flat = not head and "places" not in g.forms
             shifts = any(shifts_channels(calls[i], specs) for i in g.locals)
             kinds = places(seen, flat, shifts or (head is not None and resamples_channels(head, specs)))
-            if "pixels" in g.forms and not kinds[0].unit:  # what needs whole pixels goes apart
+            if "pixels" in g.forms and not kinds[0].unit:  # calls that need whole pixels get their own launch
                 at = g.forms.index("pixels")
                 if head or len(g.forms) > 1:
                     parts = _split(g, calls, at or (0 if head else 1))
@@ -208,7 +207,7 @@ class Fusion:
                 before,
             )
             phases = forms.companion(head.kernel)(task)
-            if not phases:  # the two are better done one after the other
+            if not phases:  # better done as two launches
                 parts = [_Group(g.before, [], between[0]), _Group(g.head, g.locals, g.out)]
                 parts[1].forms = g.forms
                 return [x for part in parts for x in self._plan(part, calls, specs, n)]
@@ -225,7 +224,7 @@ class Fusion:
                     name = forms.struct_of(head.kernel)
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
-            grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # others that are launched alike may have more to do
+            grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # later batches with the same launch may have more work
             more_of_it = tensors, shapes, order, scratch, p.zero, more_scratch
             launches.append(Launch(source, entry, grid, block, shared, *more_of_it))
         return launches
@@ -234,7 +233,7 @@ class Fusion:
         threads = p.block[0] * p.block[1] * p.block[2]
         resident = p.resident or int(threads > _ALWAYS_FIT)
         bounds = f"__launch_bounds__({threads}, {resident}) " if resident else ""
-        # Kernels that share a scheme have bodies of the same text, which mean what their own files define.
+        # Kernels that share a scheme have the same body text, but it refers to their own definitions.
         key = (head.kernel if head else "", source, tuple(steps), p.body, bounds, more)
         if key not in self._texts:
             entry = "__".join(calls[i].kernel.rsplit("/", 1)[-1] for i in order)[:100] + "_gpu"
@@ -244,13 +243,13 @@ class Fusion:
 
 
 def _check_volumes(s: Spec) -> None:
-    """Has it checked for later batches that places in samples are numbers of 32 bits, with room for padding."""
+    """Adds a check for later batches that offsets in samples fit 32 bits, with room for padding."""
     if isinstance(s.stored, Traced) and not s.stored.tracer.call("volumes_below", s.stored, s.n, s.ndim, 1 << 30):
         raise OddBatch("a sample is very large")
 
 
 def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
-    """The group as two: `at` of its LOCALs stay with the head."""
+    """Splits the group in two: `at` of its LOCALs stay with the head."""
     out = calls[g.locals[at - 1] if at else g.head].outs[0]
     first, rest = _Group(g.head, g.locals[:at], out), _Group(-1, g.locals[at:], g.out)
     first.forms, rest.forms = g.forms[:at], g.forms[at:]
@@ -258,13 +257,13 @@ def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
 
 
 def plain_spec(s: Spec) -> Spec:
-    """The extents at hand: for what makes a difference in time only."""
+    """The spec with its current extents, for decisions that affect only speed."""
     return Spec(plain(s.stored), s.dtype, s.layout) if isinstance(s.stored, Traced) else s
 
 
 def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
-    """The grid for samples that could use `blocks` (n,) blocks each, for kernels that loop over both: no more than a
-    few times what the average sample needs, so that one huge sample does not launch idle blocks for all."""
+    """The grid for samples that can use `blocks` (n,) blocks each, for kernels that loop over both: at most a few times
+    what the average sample needs, so that one huge sample does not launch idle blocks for all."""
     blocks = plain(blocks)
     most = int(blocks.max(initial=0))
     few = max(-(-4 * int(blocks.sum()) // n), -(-_WAVE // n))
@@ -272,7 +271,7 @@ def grid_of(blocks: np.ndarray, n: int) -> tuple[int, int, int]:
 
 
 def simple_launch(said: forms.SimpleLaunch, task: Task) -> list[Phase]:
-    """What a line `// launch: ...` of a kernel says."""
+    """The launch described by a `// launch: ...` line."""
     s = (task.outs if said.of_output else task.ins)[said.tensor]
     amount = s.volumes() * (s.dtype.itemsize if said.in_bytes else 1)
     if (s.volumes() >= 1 << 32).any():
@@ -281,7 +280,7 @@ def simple_launch(said: forms.SimpleLaunch, task: Task) -> list[Phase]:
 
 
 def _alone(call: Call, specs: list[Spec], kinds: list[Kind], n: int) -> list[Phase] | None:
-    """How a LOCAL is launched by which it knows better than others, if nothing is fused with it."""
+    """The launches of an unfused LOCAL that plans its own; else None."""
     plan = forms.alone(call.kernel)
     x, out = specs[0], specs[-1]
     return None if plan is None else plan(Task(call, [out], [x], out, kinds[-1], kinds[-1], n))
@@ -297,7 +296,7 @@ def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:
 
 
 def several_each(blocks: np.ndarray) -> np.ndarray:
-    """Fewer blocks that go round several times, where there are many: what a block begins with takes as long as a
+    """Reduces the number of blocks, each doing several rounds, if there are many: starting a block costs as much as a
     round."""
     blocks = plain(blocks)
     rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), 4)
@@ -305,7 +304,7 @@ def several_each(blocks: np.ndarray) -> np.ndarray:
 
 
 def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
-    """A launch that needs no companion; what follows from extents makes a difference in time only."""
+    """A launch without a kernel's own `plan`; what is derived from extents affects only speed."""
     last, out = kinds[-1], plain_spec(specs[-1])
     if form == "values":
         most_runs = -(-out.volumes() // last.c) + 1
@@ -324,7 +323,7 @@ def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, a
         p = run_length(kinds[0], last, [specs[0].dtype, out.dtype], alignment_of_planes(last, out))
         runs_each = int(columns.mean()) // p + 1
         g = threads_of_row(runs_each)
-        # What a thread has in registers at once.
+        # Bytes that a thread keeps in registers at once.
         most = p * (kinds[0].c * specs[0].dtype.itemsize + last.c * out.dtype.itemsize)
         u = max(1, min(_UNROLL, 128 // most, -(-runs_each // g)))
         u = 1 << (u.bit_length() - 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of the GPU, and pinned memory of the host that it copies from, from pools. A block is given back as soon as
-nothing refers to it, while the GPU may still be using it: who takes it next waits for that, on the GPU."""
+"""Pools of GPU memory, and of pinned host memory. A block is returned as soon as it is unreferenced, although the GPU
+may still use it: its next user waits for that, on the GPU."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .driver import CudaError, Device, OutOfDeviceMemory, forked
 from .stream import Event, ForeignStream, Stream
 
 _SMALLEST = 512
-# Blocks of one size that are given back and not idle yet: where there are as many, who wants one waits for the oldest,
-# on the GPU; where there are fewer, another is allocated: with its own, batches on three streams overlap.
+# Maximum returned, still busy blocks per size: beyond that, a request waits for the oldest one, on the GPU; below,
+# another block is allocated. With its own block, batches on three streams overlap.
 _SPARE = 2
-_MOST_USES = 8  # of a block by other libraries, before the GPU is asked which of them are over
+_MOST_USES = 8  # uses of a block by other libraries before finished ones are removed
 
 
-_forks = 0  # how often this process has been forked since the first pool was made
+_forks = 0  # number of forks of this process since the first pool was created
 
 
 def _after_fork() -> None:
@@ -36,8 +36,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Use:
-    """Work of a stream that may still use a block: the first `work` that the stream was asked for, or, if it is another
-    library's, what is before `event`."""
+    """Work that may still use a block: the first `work` units of a stream or, for another library's stream, everything
+    before `event`."""
 
     __slots__ = ("_event", "_stream", "_work", "handle")
 
@@ -48,17 +48,17 @@ class _Use:
             with stream.device:
                 self._event = stream.record()
         else:
-            self._stream = weakref.ref(stream)  # a stream ends when its work is done
+            self._stream = weakref.ref(stream)  # a stream is deleted only when its work is done
 
     @classmethod
     def before(cls, handle: int, event: Event) -> _Use:
-        """What was asked of another library's stream before the event."""
+        """The work of another library's stream before the event."""
         use = cls.__new__(cls)
         use.handle, use._work, use._stream, use._event = handle, 0, None, event
         return use
 
     def is_known_to_be_done(self) -> bool:
-        """False if the GPU has to be asked."""
+        """Whether it is done without querying the GPU."""
         if self._stream is None:
             return self._event is None
         stream = self._stream()
@@ -71,11 +71,11 @@ class _Use:
         return stream is None or stream.is_through(self._work)
 
     def is_over(self) -> bool:
-        """Whether it is known to be done, or the GPU says so; locks nothing."""
+        """Whether it is done, querying the GPU for events; takes no lock."""
         return self.is_known_to_be_done() or self._event is not None and self._event.done()
 
     def done_but(self, pending: dict[int | None, int]) -> bool:
-        """As `done`; asks no stream twice: `pending` collects, by stream, what is known not to be done."""
+        """As `done`, but queries no stream twice: `pending` collects, by stream, work that is known not to be done."""
         if self._stream is not None and self._work >= pending.get(self.handle, 1 << 62):
             return False
         if self.done():
@@ -85,7 +85,7 @@ class _Use:
         return False
 
     def wait(self, waiting: Stream) -> None:
-        """Makes a stream wait for it."""
+        """Makes a stream wait for this work."""
         stream = self._stream() if self._stream is not None else None
         if stream is not None and not stream.closed:
             waiting.wait_for(stream, self._work)
@@ -93,7 +93,7 @@ class _Use:
             waiting.wait(self._event)
 
     def block(self) -> None:
-        """Makes this thread wait for it."""
+        """Blocks this thread until the work is done."""
         stream = self._stream() if self._stream is not None else None
         if stream is not None and not stream.closed:
             stream.mark().wait()
@@ -102,15 +102,15 @@ class _Use:
 
 
 def size_class(nbytes: int) -> int:
-    """The size of the block that serves a request: at most an eighth more than asked for, so that batches of images,
-    whose sizes vary, find the blocks of those before them."""
+    """The block size for a request: at most an eighth larger (small ones: a multiple of 512), so that image batches,
+    whose sizes vary, can reuse earlier blocks."""
     bits = (nbytes - 1).bit_length()
     step = 1 << bits - 4 if bits > 13 else _SMALLEST
     return -(-nbytes // step) * step if nbytes > 0 else _SMALLEST
 
 
 class Budget:
-    """How much of a pool one pipeline has taken, and how much it may (None: no limit)."""
+    """Bytes that one pipeline has taken from a pool, and its limit (None: no limit)."""
 
     def __init__(self, limit: int | None = None):
         self.limit, self.used, self.peak = limit, 0, 0
@@ -128,23 +128,23 @@ class Budget:
 
 
 class Block:
-    """Memory from a pool; goes back to it when nothing refers to it any more."""
+    """Memory from a pool; returned to it when unreferenced."""
 
     __slots__ = ("__weakref__", "_budget", "_pool", "_streams", "_uses", "address", "nbytes", "size")
 
     def __init__(self, pool: Pool, address: int, nbytes: int, size: int, stream: Stream, budget: Budget | None):
         self.address, self.nbytes, self.size = address, nbytes, size
         self._pool, self._streams, self._budget = pool, [stream], budget
-        self._uses: list[_Use] = []  # over already, or soon, whatever the streams are asked for
+        self._uses: list[_Use] = []  # uses that end regardless of later work on the streams
 
     def used_on(self, stream: Stream) -> None:
-        """Says that work of another stream reads or writes it too."""
+        """Records that `stream` reads or writes it too."""
         streams = self._streams
         if not streams or streams[-1] is not stream and all(s.closed or s.handle != stream.handle for s in streams):
             streams.append(stream)
 
     def used_until(self, stream: int, event: Event) -> None:
-        """Says that work of another library's stream has used it, and does no more behind the event."""
+        """Records that another library's stream has used it, and does not after the event."""
         uses = self._uses
         if len(uses) >= _MOST_USES:
             for use in [u for u in uses if u.is_over()]:
@@ -153,7 +153,7 @@ class Block:
         uses.append(_Use.before(stream, event))
 
     def is_idle(self) -> None:
-        """Says that all work which uses it is done."""
+        """Records that all work that uses it is done."""
         self._streams.clear()
         self._uses.clear()
 
@@ -168,7 +168,7 @@ class Pool:
     def __init__(self, device: Device, pinned: bool):
         self.device, self.pinned = device, pinned
         self._free: dict[int, list[tuple[int, tuple[_Use, ...]]]] = {}
-        # Blocks come back from __del__, in whatever thread and at whatever moment: nothing may be locked there.
+        # Blocks are returned by __del__, in any thread at any time: it must not take locks.
         self._returned: deque[tuple[int, int, tuple[_Use, ...]]] = deque()
         self._lock = threading.Lock()
         self._forks = _forks
@@ -176,7 +176,7 @@ class Pool:
         self.held = 0  # bytes taken from the driver
 
     def take(self, nbytes: int, stream: Stream, budget: Budget | None = None) -> Block:
-        """A block for work of `stream`. Called inside `with device:`."""
+        """Returns a block for use on `stream`. Call inside `with device:`."""
         size = self._class(nbytes)
         if self._released.value:
             dlpack_export.collect()
@@ -202,17 +202,17 @@ class Pool:
         return Block(self, address, nbytes, size, stream, budget)
 
     def _class(self, nbytes: int) -> int:
-        # Pinning pages is slow: few sizes, so that the pool soon has what is asked for.
+        # Pinning pages is slow: few sizes, so that blocks can often be reused.
         return 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
 
     def _wait(self, uses: tuple[_Use, ...], stream: Stream) -> None:
-        """Makes a stream wait for those who had a block before."""
+        """Makes a stream wait for the earlier users of a block."""
         for use in uses:
             if use.handle != stream.handle:
                 use.wait(stream)
 
     def take_all(self, sizes: Sequence[int], stream: Stream, budget: Budget | None = None) -> list[Block]:
-        """Several at once."""
+        """Returns several blocks."""
         classes = list(map(self._class, sizes))
         blocks: list[Block] = []
         found: list[tuple[int, tuple[_Use, ...]]] = []
@@ -228,7 +228,7 @@ class Pool:
                 self._wait(uses, stream)
                 blocks.append(Block(self, address or self._allocate(size), nbytes, size, stream, budget))
         except BaseException:
-            # The blocks that are made give themselves back.
+            # Blocks already created return themselves.
             if budget is not None:
                 budget.used -= sum(classes[len(blocks) :])
             self._returned += [(a, n, u) for n, (a, u) in zip(classes[len(blocks) :], found[len(blocks) :]) if a]
@@ -236,9 +236,10 @@ class Pool:
         return blocks
 
     def _find(self, size: int, stream: Stream, budget: Budget | None) -> tuple[int, tuple[_Use, ...]]:
-        """The address of a block, 0 if another has to be allocated, and what a stream has to wait for. While locked.
+        """The address of a block, or 0 if another must be allocated; and the uses that the stream must wait for.
+        Requires _lock.
 
-        One that the stream needn't wait for comes first, as batches that wait for each other don't overlap."""
+        Prefers blocks without a wait, as batches that wait for each other don't overlap."""
         free = self._free.get(size)
         if not free:
             return 0, ()
@@ -250,7 +251,7 @@ class Pool:
             else:
                 del free[i]
                 return address, ()
-        pending: dict[int | None, int] = {}  # by stream, work that is known not to be done
+        pending: dict[int | None, int] = {}  # by stream, work known not to be done
         for i, (address, uses) in enumerate(free):
             for use in uses:
                 if (pinned or use.handle != handle) and not use.done_but(pending):
@@ -258,11 +259,11 @@ class Pool:
             else:
                 del free[i]
                 return address, ()
-        # Where the host is about to write, the GPU must be through.
+        # Before the host writes pinned memory, the GPU must be done with it.
         return (0, ()) if pinned or self._may_grow(size, len(free), budget) else free.pop(0)
 
     def _may_grow(self, size: int, spare: int, budget: Budget | None) -> bool:
-        """Whether to allocate a block rather than to wait for one of `spare` that are not idle."""
+        """Whether to allocate a block instead of waiting for one of the `spare` busy ones."""
         most = self.device.total_memory // 2
         if budget is not None and budget.limit is not None:
             most = min(most, budget.limit)
@@ -288,7 +289,7 @@ class Pool:
         return address
 
     def give(self, block: Block) -> None:
-        """Takes a block back; what is under way on its streams may go on using it."""
+        """Takes a block back; work in progress on its streams may still use it."""
         address, block.address = block.address, 0
         if block._budget is not None:
             block._budget.used -= block.size
@@ -308,17 +309,17 @@ class Pool:
             self._free.setdefault(size, []).append((address, uses))
 
     def idle(self) -> int:
-        """Bytes that nobody uses."""
+        """Unused bytes."""
         with self._lock:
             self._collect()
             return sum(size * len(blocks) for size, blocks in self._free.items())
 
     def trim_idle(self) -> None:
-        """As `trim`, without what the GPU may still be using; may be called by the garbage collector at any moment,
-        also while this thread has a lock: nothing is waited for."""
+        """As `trim`, except for blocks that the GPU may still use. May be called by the garbage collector at any time,
+        also while this thread holds a lock: never blocks."""
         if not self._lock.acquire(blocking=False):
             return
-        idle: dict[int, int] = {}  # sizes by address
+        idle: dict[int, int] = {}  # size by address
         try:
             self._collect()
             for size, blocks in self._free.items():
@@ -331,7 +332,7 @@ class Pool:
             self.held -= size
 
     def trim(self) -> None:
-        """Gives what nobody uses back to the driver. Called inside `with device:`."""
+        """Returns unused memory to the driver. Call inside `with device:`."""
         with self._lock:
             self._collect()
             free, self._free = self._free, {}
@@ -348,7 +349,7 @@ _pools: dict[tuple[int, bool], Pool] = {}
 
 
 def pool(device: Device, pinned: bool = False) -> Pool:
-    """The process's pool of a device."""
+    """The pool of a device in this process."""
     key = device.id, pinned
     found = _pools.get(key)
     if found is None:
@@ -358,8 +359,8 @@ def pool(device: Device, pinned: bool = False) -> Pool:
 
 
 def give_back(device: Device, streams: Sequence[Stream]) -> None:
-    """Gives what nobody uses of a device's pools back to the driver when the owner of the streams is deleted, in
-    whatever thread and at whatever moment that is."""
+    """Returns the unused memory of a device's pools to the driver when the owner of the streams is deleted, in any
+    thread at any time."""
     if forked():
         return
     try:
@@ -370,12 +371,12 @@ def give_back(device: Device, streams: Sequence[Stream]) -> None:
                 stream.reached(work)
             for pinned in (False, True):
                 pool(device, pinned).trim_idle()
-    except CudaError:  # the GPU is lost, and with it the memory
+    except CudaError:  # the GPU is lost, and its memory with it
         pass
 
 
 def give_back_all() -> None:
-    """Gives what nobody uses of all pools back to the driver."""
+    """Returns the unused memory of all pools to the driver."""
     for memory in list(_pools.values()) if not forked() else ():
         with memory.device:
             memory.trim()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The video decoding engines of NVIDIA GPUs (NVDEC), through the library that comes with the driver.
 
-What is called for every picture is called by native threads (kernels/video/decode_on_gpu.cpp), which get the addresses
-of the library's functions from here.
+Functions needed for every picture are called by native threads (kernels/video/decode_on_gpu.cpp), which get their
+addresses from here.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _CAPS = np.dtype(
     [("codec", "i4"), ("chroma", "i4"), ("bits_minus_8", "u4"), ("zero", "u4", 3), ("supported", "u1")]
     + [("engines", "u1"), ("surfaces", "u2"), ("max_width", "u4"), ("max_height", "u4"), ("more", "u4", 13)]
 )
-_KINDS = (  # cudaVideoCodec, bits; of 4:2:0
+_KINDS = (  # cudaVideoCodec, bits; all 4:2:0
     *(("H.264", 4, 8), ("HEVC", 8, 8), ("HEVC 10 bit", 8, 10)),
     *(("VP8", 9, 8), ("VP9", 10, 8), ("VP9 10 bit", 10, 10)),
 )
 _420 = 1
-# Of a system's folders, where containers find them without the loader's knowing.
+# System folders where containers have it, even if the loader does not search them.
 _FOLDERS = ("", "/usr/local/nvidia/lib64/", "/usr/lib/x86_64-linux-gnu/", "/usr/lib64/", "/usr/lib/aarch64-linux-gnu/")
-_LANES_OF_AN_ENGINE, _MOST_LANES = 2, 16  # decoders side by side
+_LANES_OF_AN_ENGINE, _MOST_LANES = 2, 16  # concurrent decoders
 _SOURCE = '#include "video/frame_pixels.cu"\n'
 _KERNEL = "video/decode_on_gpu"
 _P, _I = ctypes.c_void_p, ctypes.c_int
 
 
 class EngineMissing(CudaError):
-    """The driver's library or the engine is not there."""
+    """The driver's library or the engine is missing."""
 
 
 @cache
@@ -76,7 +76,7 @@ def library() -> ctypes.CDLL:
 
 
 def decodes(device: Device) -> dict[str, int]:
-    """How many engines decode each kind of video, if any; EngineMissing if there is no library."""
+    """Number of engines by kind of video, for those that can be decoded; EngineMissing if there is no library."""
     lib, found = library(), {}
     with device:
         for name, codec, bits in _KINDS:
@@ -88,8 +88,8 @@ def decodes(device: Device) -> dict[str, int]:
 
 
 class VideoEngines:
-    """The video engines as one pipeline uses them: decoders, which are made as they are needed and kept, and the
-    threads that feed them, which mostly sleep. EngineMissing if there is nothing to decode with."""
+    """The video engines of one pipeline: decoders, created as needed and kept, and the threads that feed them, which
+    mostly sleep. EngineMissing if no video can be decoded."""
 
     def __init__(self, session: Session):
         device = session.device
@@ -109,8 +109,8 @@ class VideoEngines:
         self._end.atexit = False
 
     def decode(self, gpu: GpuPass, columns: dict, files: Batch, out: DeviceBatch) -> np.ndarray:
-        """Decodes frames of encoded videos to `out`; what is asked of the batch's stream later comes after that.
-        Returns which videos (n,) it has not taken; what is in their place is undefined."""
+        """Decodes frames of encoded videos to `out`; later work of the batch's stream waits for it. Returns a mask (n,)
+        of the videos that were not decoded; their output is undefined."""
         n = out.spec.n
         kernel = kernels.kernel(_KERNEL)
         free = gpu.stream.mark()
@@ -126,13 +126,13 @@ class VideoEngines:
         return refused
 
     def counts(self) -> tuple[int, int]:
-        """How many decoders were made, and how often one was changed to another size."""
+        """Number of decoders created, and of changes to another size."""
         counts = (ctypes.c_int64 * 2)()
         kernels.library().video_engines_counts(self._handle, counts)
         return counts[0], counts[1]
 
     def close(self) -> None:
-        """Ends threads and decoders. Called when the GPU is through."""
+        """Closes threads and decoders. Call when the GPU is done."""
         self._end()
 
 

@@ -17,7 +17,7 @@ from ..core.rows import address
 from .driver import CudaError, Device
 from .stream import Stream
 
-# Numbers of nvjpegBackend_t and nvjpegOutputFormat_t.
+# Values of nvjpegBackend_t and nvjpegOutputFormat_t.
 _HARDWARE = 3
 GRAY, RGB, BGR = 2, 5, 6  # one plane; interleaved
 _P, _I = ctypes.c_void_p, ctypes.c_int
@@ -45,12 +45,12 @@ _STATUS = {
 
 
 class Refused(Exception):
-    """The engine did not take a batch."""
+    """The engine rejected a batch."""
 
 
 def find_library(name: str, variable: str, versions: Sequence[int] = (13, 12)) -> str | None:
-    """The path of a library of CUDA: what the environment variable says, else that of NVIDIA's wheels, else what the
-    system's loader finds."""
+    """The path of a CUDA library: from the environment variable, else in NVIDIA's wheels, else where the system's
+    loader finds it."""
     path = os.environ.get(variable)
     if path:
         return path
@@ -96,7 +96,8 @@ def version() -> str:
 
 
 class HardwareDecoder:
-    """The engine of one device. Made inside `with device:`; Refused if the GPU has none. One batch at a time."""
+    """The engine of one device. Created inside `with device:`; Refused if the GPU has none. Decodes one batch at a
+    time."""
 
     def __init__(self, device: Device):
         lib = library()
@@ -117,7 +118,7 @@ class HardwareDecoder:
         self, data: np.ndarray, sizes: np.ndarray, to: np.ndarray, pitches: np.ndarray, format: int, stream: Stream
     ) -> None:
         """Decodes n files at addresses `data` (n,) of `sizes` (n,) bytes to the addresses `to` (n,) on the GPU, rows
-        `pitches` (n,) bytes apart. Returns when all is under way in `stream`. Refused: nothing of it is valid."""
+        `pitches` (n,) bytes apart. Returns when all is queued in `stream`. After Refused, no output is valid."""
         n = len(data)
         data, sizes = np.ascontiguousarray(data, "u8"), np.ascontiguousarray(sizes, "u8")
         images = np.zeros((n, 8), "u8")  # nvjpegImage_t: the addresses of 4 channels, then their pitches
@@ -134,7 +135,7 @@ class HardwareDecoder:
             )
 
     def close(self) -> None:
-        """Frees what nvJPEG holds. Called inside `with device:`, when the GPU is through."""
+        """Frees nvJPEG's resources. Call inside `with device:`, when the GPU is done."""
         if self._handle:
             library().nvjpegJpegStateDestroy(self._state)
             library().nvjpegDestroy(self._handle)

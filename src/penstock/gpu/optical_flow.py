@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The optical flow engine of NVIDIA GPUs (Turing and newer), through the library that comes with the driver.
 
-Two surfaces hold frames, one the vectors from the first frame's pixels to where they are in the second. Vectors are
-pairs of 16-bit numbers with 5 binary places, x first.
+Two surfaces hold frames, one the vectors from the first frame's pixels to their positions in the second. Vectors are
+pairs of 16-bit fixed-point numbers with 5 fractional bits, x first.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _EXECUTION = np.dtype(
     + [("padding2", "u4"), ("n_regions", "u4"), ("regions", "u8")]
 )
 _FLOW, _SURFACE_IN_MEMORY = 1, 2
-_INPUT, _OUTPUT, _HINT = 1, 2, 3  # what a surface is for
+_INPUT, _OUTPUT, _HINT = 1, 2, 3  # usages of surfaces
 _GRAY, _RGBA, _PAIRS = 1, 3, 5  # formats of surfaces
-_GRIDS, _HINT_GRIDS, _LEAST, _MOST = 0, 1, (5, 4), (7, 6)  # numbers of capabilities; sizes as height, width
+_GRIDS, _HINT_GRIDS, _LEAST, _MOST = 0, 1, (5, 4), (7, 6)  # capability numbers; sizes are height, width
 _P, _I = ctypes.c_void_p, ctypes.c_int
 # The functions of the table that NvOFAPICreateInstanceCuda fills, in order; "": not used.
 _FUNCTIONS: tuple[tuple[str, tuple], ...] = (
@@ -62,7 +62,7 @@ _STATUS = {
 
 
 class EngineMissing(CudaError):
-    """The driver's library or the engine is not there."""
+    """The driver's library or the engine is missing."""
 
 
 @cache
@@ -93,7 +93,7 @@ def path() -> str:
 
 
 class Settings(NamedTuple):
-    """`grid` pixels each way have a common vector; `hint_grid` is 0 without hints; `level` is 5 (slow), 10 or 20
+    """`grid` x `grid` pixels share a vector; `hint_grid` is 0 without hints; `level` is 5 (slow), 10 or 20
     (fast). Frames are gray or of colours, with blue first if `reversed`."""
 
     grid: int
@@ -112,10 +112,10 @@ class Surface(NamedTuple):
 
 
 class Engine:
-    """The engine for frames of one size. Made inside `with device:`."""
+    """The engine for frames of one size. Created inside `with device:`."""
 
     def __init__(self, device: Device):
-        """Without a size: to ask what it can do."""
+        """Opens the engine without a size, to query its capabilities."""
         self._call = library(path())
         handle = _P()
         status = self._call["create"](device._context, ctypes.byref(handle))
@@ -125,7 +125,7 @@ class Engine:
         self._surfaces: list[int] = []
 
     def set_up(self, height: int, width: int, s: Settings) -> None:
-        """Makes `frames`, two surfaces of the size, `vectors` and `hints`."""
+        """Creates the surfaces: `frames` (two), `vectors` and `hints`."""
         setup = np.zeros(1, _SETUP)
         setup["width"], setup["height"], setup["grid"], setup["level"] = width, height, s.grid, s.level
         setup["mode"], setup["hint_grid"], setup["hints"] = _FLOW, s.hint_grid or s.grid, s.hint_grid > 0
@@ -137,16 +137,16 @@ class Engine:
             self.hints = self._surface(-(-height // s.hint_grid), -(-width // s.hint_grid), _HINT, _PAIRS)
 
     def grids(self) -> tuple[list[int], list[int]]:
-        """The grids it has for vectors and for hints."""
+        """The supported grids for vectors and for hints."""
         return self._capability(_GRIDS), self._capability(_HINT_GRIDS)
 
     def sizes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest frames, each as height and width."""
+        """The smallest and largest frame sizes, each as height and width."""
         least, most = ([self._capability(c)[0] for c in of] for of in (_LEAST, _MOST))
         return np.array(least), np.array(most)
 
     def execute(self, stream: Stream, first: Surface, second: Surface, goes_on: bool) -> None:
-        """Computes `vectors` in order with the stream's work. What was found before is a hint if it `goes_on`."""
+        """Computes `vectors` in stream order. With `goes_on`, the previous vectors are used as a hint."""
         what = np.zeros(1, _EXECUTION)
         what["first"], what["second"], what["forget"] = first.handle, second.handle, not goes_on
         what["hints"] = self.hints.handle if self.hints else 0
@@ -156,7 +156,7 @@ class Engine:
         stream.asked()
 
     def close(self) -> None:
-        """Frees the surfaces and the engine, when the GPU is through."""
+        """Frees the surfaces and the engine. Call when the GPU is done."""
         for surface in self._surfaces:
             self._call["destroy_surface"](surface)
         self._surfaces.clear()

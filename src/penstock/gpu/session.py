@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU as one pipeline uses it: streams, memory, compiled kernels, times."""
+"""The GPU resources of one pipeline: streams, memory, compiled kernels, times."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from .launch import MAX_ARGS, MAX_TENSORS
 from .memory import Block, Budget, give_back, pool
 from .stream import Event, Stream
 
-# Batches at a time, on streams of their own, and how many more are made ahead than are asked for: while the kernels of
-# two share the GPU, files of a third are copied, others wait to take their places, and the consumer has time to come
-# for the next one.
+# Number of concurrent batches, each on its own stream, and of batches made ahead of those requested: while kernels of
+# two share the GPU, a third copies its files, others are queued, and the consumer has time to request the next one.
 _AT_ONCE, _AHEAD = 5, 4
-_AHEAD_IN_LITTLE = 1  # memory is better spent on larger batches where there is a limit, or they take a good part of it
-_LARGE_PART = 8  # of the GPU's memory
-_TRIED = 5  # batches that tell how much they take
-_TIMED_FIRST, _TIMED_EVERY = 8, 8  # batches whose stages are timed: the first ones, then one of so many
+_AHEAD_IN_LITTLE = 1  # with a limit, or if batches use a large part of the memory, it is better spent on larger batches
+_LARGE_PART = 8  # 1 / this of the GPU's memory is a large part
+_TRIED = 5  # batches after which memory use is known
+_TIMED_FIRST, _TIMED_EVERY = 8, 8  # stages are timed in the first batches, then in every _TIMED_EVERY-th
 
 
 class LaunchArgument(ctypes.Structure):
@@ -47,13 +46,13 @@ class LaunchArgument(ctypes.Structure):
 
 
 class Kept(Protocol):
-    """What a stage keeps for the pipeline: engines, threads, memory."""
+    """A resource that a stage keeps for the pipeline: engines, threads, memory."""
 
     def close(self) -> None:
-        """Called inside `with device:`, when the GPU is through."""
+        """Called inside `with device:`, after the GPU is done."""
 
     def decoded(self) -> dict[str, int]:
-        """How many samples each of its engines has decoded, for statistics."""
+        """Number of samples decoded by each engine, for statistics."""
 
 
 _Kept = TypeVar("_Kept", bound=Kept)
@@ -63,32 +62,32 @@ def _nobody_counts(since: ctypes.Array) -> None: ...
 
 
 class Session:
-    """Made when a pipeline with GPU operators is built."""
+    """Created when a pipeline with GPU operators is built."""
 
     def __init__(self, device_id: int, memory_limit: int | None):
         self.device = Device.get(device_id)
-        compile.library()  # whoever lacks it hears so when the pipeline is built
+        compile.library()  # raises when the pipeline is built if it is missing
         self.budget = Budget(memory_limit)
         self.memory, self.pinned_memory = pool(self.device), pool(self.device, True)
         self.at_once = _AT_ONCE
         self._is_large = self.device.total_memory // _LARGE_PART
-        self._deep: bool | None = None  # whether there is memory to make more ahead; None: not known yet
+        self._deep: bool | None = None  # whether there is memory to make more batches ahead; None: not known yet
         with self.device:
             self._streams = deque(Stream(self.device) for _ in range(self.at_once))
-            self._idle = Stream(self.device)  # of which nothing is asked
+            self._idle = Stream(self.device)  # a stream without work
         self._functions: dict[tuple[str, str, int], int] = {}
         self.lock = threading.Lock()
         self._keeping = threading.Lock()
         self._pending: deque[tuple[int, Event, Event]] = deque()
-        self._times: dict[int, tuple[float, int]] = {}  # ms and batches by the number of a stage's first node
-        self.passes = 0  # batches that were begun
-        self.kept: dict[str, Kept] = {}  # what stages keep until the end
-        self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # told what the session's threads do
+        self._times: dict[int, tuple[float, int]] = {}  # ms and number of batches, by number of a stage's first node
+        self.passes = 0  # batches started
+        self.kept: dict[str, Kept] = {}  # resources of stages, kept until the end
+        self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # adds the CPU time of the session's threads
         weakref.finalize(self, give_back, self.device, self._streams).atexit = False
 
     @property
     def ahead(self) -> int:
-        """How many batches are made more than are asked for."""
+        """Number of batches made ahead of those requested."""
         peak = self.budget.peak
         if self._deep is None and self.passes >= _TRIED:
             self._deep = self.budget.limit is None and 2 * peak < self._is_large
@@ -96,11 +95,11 @@ class Session:
 
     @property
     def has_spare_memory(self) -> bool:
-        """Whether batches may take twice the memory that they do."""
+        """Whether there is memory for batches of twice the size."""
         return self.budget.limit is None and self.passes >= _TRIED and 2 * self.budget.peak < self._is_large
 
     def begin(self) -> GpuPass:
-        """The GPU's part of one batch, on a stream of its own: a context in which it is asked for."""
+        """Starts the GPU work of one batch on its own stream; returns a context manager."""
         with self.lock:
             stream = self._streams.popleft()
             self._streams.append(stream)
@@ -108,23 +107,23 @@ class Session:
         return GpuPass(self, stream)
 
     def host_memory(self, nbytes: int) -> Block:
-        """Pinned memory of the host, for data that waits for its copy to the GPU."""
+        """Pinned host memory for data to be copied to the GPU."""
         with self.device:
             return self.pinned_memory.take(max(nbytes, 1), self._idle)
 
     def files(self) -> GpuFiles | None:
-        """Reads files past the memory of the host, if this machine can."""
+        """A reader of files directly to GPU memory; None if this machine can't."""
         try:
             return GpuFiles(self.device, self.budget)
         except NotAllowed:
             return None
 
     def inputs(self, copies: bool) -> GpuInputs:
-        """Takes what others have on this GPU into batches: as a copy there, or where it is."""
+        """Makes batches of other libraries' arrays on this GPU: copied there, or used in place."""
         return GpuInputs(self.device, self.budget, copies)
 
     def keep(self, key: str, kind: type[_Kept], make: Callable[[], _Kept]) -> _Kept:
-        """What `key` names; made at the first call, once, however many threads ask for it."""
+        """The resource called `key`; created once, at the first call. Thread-safe."""
         found = self.kept.get(key)
         if found is None:
             with self._keeping:
@@ -135,7 +134,7 @@ class Session:
         return found
 
     def function(self, source: str, entry: str, shared: int) -> int:
-        """A kernel from its source text; compiled the first time."""
+        """A kernel, compiled from its source at first use."""
         key = source, entry, shared
         function = self._functions.get(key)
         if function is None:
@@ -147,18 +146,18 @@ class Session:
         return function
 
     def new_timer(self) -> Event:
-        """A timed event to be recorded."""
+        """A timed event, not yet recorded."""
         return Event(self.device, timed=True, sleeps=True)
 
     def timer(self, stream: Stream) -> Event:
-        """The time at which a stream comes here."""
+        """A timed event recorded in a stream."""
         return stream.record(self.new_timer())
 
     def timed(self, number: int, begin: Event, end: Event) -> None:
         self._pending.append((number, begin, end))
 
     def _collect(self) -> None:
-        """Adds up the times of what the GPU has finished, and lets go of what was lent for it."""
+        """Adds the times of finished work, and releases borrowed memory."""
         borrowed.collect()
         if not self._pending:
             return
@@ -173,19 +172,19 @@ class Session:
         try:
             with self.device:
                 self._collect()
-        except CudaError:  # statistics can be had when the GPU is lost, too
+        except CudaError:  # statistics remain available when the GPU is lost
             pass
         return dict(self._times)
 
     def held(self) -> int:
-        """Bytes that the process's pool has taken of the GPU."""
+        """Bytes of GPU memory held by the process's pool."""
         return pool(self.device).held
 
     def close(self) -> None:
-        """Gives the memory that nobody uses any more back to the driver."""
+        """Returns unused memory to the driver."""
         try:
             self._close()
-        except CudaError:  # the GPU is lost, and with it the memory; whoever ran the pipeline was told
+        except CudaError:  # the GPU is lost, and its memory with it; the user got an error before
             pass
 
     def _close(self) -> None:
@@ -201,16 +200,16 @@ class Session:
 
 
 class GpuPass:
-    """What the stages of one batch share: the stream, and what has to stay until the GPU is through."""
+    """Shared by the stages of one batch: the stream, and objects to keep until the GPU is done."""
 
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
         self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
-        # Node, rows (None: all), of how many, and a `deferred_errors.DeferredErrors`.
+        # (node number, rows or None for all, number of rows, deferred_errors.DeferredErrors)
         self.deferred_errors: list[tuple[int, np.ndarray | None, int, Any]] = []
-        self.doubted: dict[int, np.ndarray] = {}  # by node, which rows (n,) the GPU has found irregular before
-        self.loaded: dict[tuple[int, int], Batch] = {}  # what the sources gave, for doing it again
-        self._end: Event | None = None  # of the outputs, and how much of the stream's work is before it
+        self.doubted: dict[int, np.ndarray] = {}  # by node, mask (n,) of rows found irregular in the previous run
+        self.loaded: dict[tuple[int, int], Batch] = {}  # outputs of the sources, for running the batch again
+        self._end: Event | None = None  # the event after the outputs; `_work` is the stream's work before it
         self._work = 0
 
     def __enter__(self) -> GpuPass:
@@ -225,24 +224,24 @@ class GpuPass:
             self.session.device.__exit__()
 
     def take(self, nbytes: int) -> Block:
-        """Memory of the GPU for this batch."""
+        """Allocates GPU memory for this batch."""
         session = self.session
         return session.memory.take(nbytes, self.stream, session.budget)
 
     def take_all(self, sizes: Sequence[int]) -> list[Block]:
-        """Several at once."""
+        """Allocates several blocks."""
         session = self.session
         return session.memory.take_all(sizes, self.stream, session.budget)
 
     def pinned(self, nbytes: int) -> Block:
-        """Memory of the host that is copied to the GPU without waiting."""
+        """Pinned host memory for asynchronous copies."""
         return self.session.pinned_memory.take(nbytes, self.stream)
 
     def allocate(self, spec: Spec) -> DeviceBatch:
         return DeviceBatch.on(self.stream, spec, self.session.budget)
 
     def copy(self, batch: DeviceBatch) -> DeviceBatch:
-        """A copy in memory of this batch."""
+        """Copies another batch to memory of this batch's stream."""
         batch.used_on(self.stream)
         out = self.allocate(batch.spec)
         copy_on_device(pieces_of(batch, out), self.stream)
@@ -271,13 +270,13 @@ class GpuPass:
         return self.session.timer(self.stream)
 
     def times(self) -> tuple[Event, Event] | None:
-        """Two events to be recorded before and behind a stage's work; None if this batch is not timed."""
+        """Two events to record before and after a stage's work; None if this batch is not timed."""
         return (self.session.new_timer(), self.session.new_timer()) if self.is_timed else None
 
     def doubts(self) -> dict[int, np.ndarray]:
-        """Waits for what the GPU says of the pictures it has decoded: which of them others have to judge, for each node
-        that has any. As it is mostly nothing, the outputs are waited for as well: who takes them finds them made, and
-        nobody has to ask the GPU about them again, when its driver is busy and Python's lock is wanted."""
+        """Waits for the GPU's reports about decoded images; returns, by node, the images that other decoders must
+        process. As there are rarely any, it also waits for the outputs: then consumers need not query the GPU again,
+        while its driver is busy and the GIL is contended."""
         doubted: dict[int, np.ndarray] = {}
         for number, rows, n, deferred in self.deferred_errors:
             if (bad := deferred.wait(self._end)) is not None:
@@ -289,7 +288,7 @@ class GpuPass:
         return doubted
 
     def finish(self, outputs: list[Batch]) -> None:
-        """Marks when the outputs are ready."""
+        """Records the event after which the outputs are ready."""
         self._work, self._end = self.stream.work, None
         for batch in outputs:
             if isinstance(batch, DeviceBatch) and batch.ready is None:
@@ -297,7 +296,7 @@ class GpuPass:
 
 
 class Packing:
-    """Arrays of the host that travel to the GPU in one copy. Addresses are known before the copy is made."""
+    """Host arrays that are copied to the GPU at once. Their addresses are known before the copy."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, np.ndarray]] = []
@@ -305,20 +304,20 @@ class Packing:
         self.base = 0
 
     def add(self, array: np.ndarray) -> int:
-        """Where the array will lie, relative to the beginning."""
+        """Adds an array and returns its offset."""
         at = self.size
         self._parts.append((at, array))
         self.size = at + (array.nbytes + 15 & ~15)
         return at
 
     def place(self, gpu: GpuPass) -> Block:
-        """Takes the memory on the GPU; from now on `base` is valid."""
+        """Allocates the GPU memory; from now on `base` is valid."""
         block = gpu.take(max(self.size, 1))
         self.base = block.address
         return block
 
     def send(self, gpu: GpuPass) -> None:
-        """Copies everything, as the arrays are now."""
+        """Copies the current contents of all arrays."""
         staging = gpu.pinned(max(self.size, 1))
         for at, array in self._parts:
             if array.nbytes:

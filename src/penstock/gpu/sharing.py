@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the JPEG engine and the kernels share pictures, by what is measured while they work."""
+"""Divides images between the JPEG engine and the kernels by speeds measured while they work."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import time
 
 import numpy as np
 
-_WEIGHT = 0.15  # of the newest measurement
-_EASY, _HARD = 1.5, 1.0  # the engine's speed, as a multiple of what is asked for, at which it takes all, or nothing
-_BUSY = 0.9  # share of the time from which on the kernels are what all wait for
-_LEAST = 0.25  # fewer pictures cost the engine as much time as these
-_PAUSE = 4.0  # times what a batch took lately; more is a pause, such as a validation, and tells nothing of what comes
-_HOPE = 1.01  # a batch; what was measured long ago may have got better, up to the best that was seen
+_WEIGHT = 0.15  # weight of the newest measurement
+_EASY, _HARD = 1.5, 1.0  # the engine's speed, as a multiple of the demand, at which it takes everything, or nothing
+_BUSY = 0.9  # busy share from which the kernels are the bottleneck
+_LEAST = 0.25  # smallest share that is worth it: fewer images cost the engine as much time
+_PAUSE = 4.0  # multiple of the recent batch time; longer is a pause, such as a validation, and is not counted
+_HOPE = 1.01  # growth per batch of the engine's assumed speed while it is unused, up to the best one measured
 
 
 class _Rate:
-    """Bytes a second, over the last batches."""
+    """Bytes per second, averaged over recent batches."""
 
     def __init__(self) -> None:
         self.nbytes = self.seconds = 0.0
@@ -28,7 +28,7 @@ class _Rate:
             self.seconds += _WEIGHT * (seconds - self.seconds) if self.seconds else seconds
 
     def add_wanted(self, nbytes: float, seconds: float) -> None:
-        """As `add`, where the seconds also are those in which nobody wanted anything."""
+        """As `add`, if the seconds may include a pause, which is cut off."""
         self.add(nbytes, min(seconds, _PAUSE * self.seconds) if self.seconds else seconds)
 
     @property
@@ -37,33 +37,34 @@ class _Rate:
 
 
 class Sharing:
-    """The engine costs the GPU's multiprocessors nothing but is slow, the kernels are fast: so the engine takes all
-    where it is fast enough for what is asked for, as when a training step takes longer; nothing where more is wanted
-    and the kernels can do it; and as much as makes both end at the same time where the kernels can't."""
+    """The engine uses none of the GPU's multiprocessors but is slow; the kernels are fast. So the engine takes
+    everything if it is fast enough for the demand, as when training steps take longer; nothing if demand is higher and
+    the kernels can meet it; otherwise the share with which both finish at the same time."""
 
     def __init__(self, engine: str, kernels: str, others: tuple[str, ...] = ()):
         self.engine, self.kernels = engine, kernels
         self.decoded: dict[str, int] = dict.fromkeys((engine, kernels, *others), 0)
         self.has_engine = False
         self._rates = {engine: _Rate(), kernels: _Rate()}
-        self._best = 0.0  # of the engine
+        self._best = 0.0  # best speed of the engine
         self._asked = _Rate()
-        self._busy = _Rate()  # seconds of work in the seconds there were
+        self._busy = _Rate()  # busy seconds per elapsed second
         self._last = 0.0
         self._lock = threading.Lock()
 
     @property
     def speeds(self) -> dict[str, float]:
-        """Bytes of files a second that the two can do, and what is asked for."""
+        """Bytes per second of both, and of the demand."""
         return {name: rate.value for name, rate in (*self._rates.items(), ("asked for", self._asked))}
 
     @property
     def knows_both(self) -> bool:
-        """Whether there is something to share by."""
+        """Whether both speeds are measured."""
         return bool(self._rates[self.kernels].nbytes) and (not self.has_engine or bool(self._rates[self.engine].nbytes))
 
     def measured(self, name: str, nbytes: int, seconds: float, samples: int, between: float = 0.0) -> None:
-        """One of the two was busy for `seconds` with `nbytes`, which were done `between` seconds after the last."""
+        """Records that `name` was busy for `seconds` with `nbytes`, finished `between` seconds after its previous
+        work."""
         with self._lock:
             self._rates[name].add(nbytes, seconds)
             if name == self.engine and seconds:
@@ -73,7 +74,7 @@ class Sharing:
             self.decoded[name] += samples
 
     def share(self, nbytes: float, now: float | None = None) -> float:
-        """Which share of the next batch, of so many bytes, the engine takes; the kernels take the rest."""
+        """The share of the next batch, of `nbytes` bytes, for the engine; the kernels take the rest."""
         now = time.monotonic() if now is None else now
         with self._lock:
             if self._last:
@@ -98,5 +99,5 @@ class Sharing:
 
 
 def spread(n: int, share: float) -> np.ndarray:
-    """Which of n pictures (n,) are a share: evenly over all, so that both parts are the same mixture of sizes."""
+    """A mask (n,) that selects a share of n images evenly, so that both parts have the same mix of sizes."""
     return np.diff(np.floor(np.arange(n + 1) * share)) > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the CUDA C++ of a launch: a head and a chain of LOCALs for certain types (see kernels/core/gpu.h)."""
+"""Generates the CUDA C++ of a launch: a head and a chain of LOCALs for certain types (see kernels/core/gpu.h)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _C_TYPES = {
     "f8": "double",
     "b1": "bool",
 }
-_MOST_CHANNELS = 4  # as one unit
+_MOST_CHANNELS = 4  # in one unit
 
 
 class OddBatch(ValueError):
-    """Launches are chosen by what is odd about a batch; another one is to be traced."""
+    """The launches depend on unusual properties of the batch; another batch should be traced."""
 
 
 def c_type(dtype: np.dtype) -> str:
-    """The C++ type of elements."""
+    """The C++ type of array elements."""
     return _C_TYPES[dtype.str[1:]]
 
 
@@ -52,8 +52,8 @@ class Kind(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A LOCAL of a chain: its kernel, the kind of its output, and where its arguments, output and input are found in
-    the launch."""
+    """A LOCAL of a chain: its kernel, the Kind of its output, and the indices of its arguments, output and input in the
+    launch."""
 
     kernel: str
     to: Kind
@@ -64,13 +64,14 @@ class Step(NamedTuple):
 
 
 def runs(dtypes: list[np.dtype]) -> list[Kind]:
-    """Kinds for a chain of values, which passes 16 bytes of the larger of what is read and written at a time."""
+    """Kinds for a chain of `values` kernels: each step processes 16 bytes of the larger of the input and output
+    types."""
     v = 16 // max(dtypes[0].itemsize, dtypes[-1].itemsize)
     return [Kind(c_type(d), 1, v, 1, True) for d in dtypes]
 
 
 def _unit(s: Spec) -> tuple[int, int] | None:
-    """The axis that counts channels and how many there are, if a pixel's channels can be a unit."""
+    """The channel axis and number of channels if a pixel's channels can be a unit; else None."""
     axis = s.axis("C")
     if axis < 0 or s.ndim < 2:
         return None
@@ -80,7 +81,7 @@ def _unit(s: Spec) -> tuple[int, int] | None:
         n = int(c[0])
     elif isinstance(column, Traced):
         raise OddBatch("samples have different channels")
-    else:  # there are empty samples
+    else:  # ignore empty samples
         c = c[s.volumes() > 0]
         c = c if len(c) else np.ones(1, "i8")
         n = int(c[0]) if (c == c[0]).all() else 0
@@ -88,9 +89,9 @@ def _unit(s: Spec) -> tuple[int, int] | None:
 
 
 def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
-    """Kinds for the tensors of a chain that is not of values only: pixels are units where all have few channels.
+    """Kinds for the tensors of a chain with other kernels: pixels are units if all tensors have few channels.
 
-    With `flat` places don't matter, so that one coordinate counts the pixels."""
+    With `flat`, positions don't matter, so that one coordinate enumerates the pixels."""
     units = [_unit(s) for s in specs]
     known = [u for u in units if u is not None]
     if len(known) < len(units) or shifts_channels:
@@ -101,8 +102,8 @@ def places(specs: list[Spec], flat: bool, shifts_channels: bool) -> list[Kind]:
 
 
 def run_length(source: Kind, last: Kind, dtypes: list[np.dtype], planes: int = 16) -> int:
-    """How many pixels a thread takes at once: 16 bytes of the larger of both types for each channel of an odd
-    number; in planes no more than the bytes by which all of them are aligned alike."""
+    """Number of pixels per thread: 16 bytes of the larger type, per channel if both channel counts are odd; for planes,
+    limited by their common alignment `planes`."""
     p = 16 // max(d.itemsize for d in dtypes)
     p = p if source.c % 2 and last.c % 2 else max(p // max(source.c, last.c), 1)
     return min(p, planes // dtypes[-1].itemsize)
@@ -111,8 +112,8 @@ def run_length(source: Kind, last: Kind, dtypes: list[np.dtype], planes: int = 1
 def write(
     entry: str, source: Kind, steps: list[Step], includes: list[str], body: str, more: list[str], bounds: str = ""
 ) -> str:
-    """The text of a launch: `body` is what the launched function does; `more` are further definitions, `bounds` what
-    stands before its name."""
+    """The source of a launch: `body` is the body of the launched function, `more` are further definitions, `bounds`
+    goes before its name."""
     files = [
         "core/gpu_gather.h",
         "core/gpu_tiles.h",

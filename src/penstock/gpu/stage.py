@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages that operators bring with them: what they do on the GPU when it is more than a kernel in a chain.
+"""Operators' own GPU stages, for work that is more than a kernel in a chain.
 
 An operator names its stage in `Operator.gpu_stage`, as "module:Class". The executor resolves the arguments, explains
 errors, measures and keeps the outputs; the stage does the work.
@@ -25,7 +25,7 @@ class StageCall(NamedTuple):
 
     op: Operator
     number: int  # of the node
-    inputs: tuple[tuple[int, int], ...]  # node number and output that each comes from
+    inputs: tuple[tuple[int, int], ...]  # (node number, output) of each
     data_arguments: tuple[str, ...]  # the arguments that are data, not constants
     arguments: Callable[[Any], Arguments]  # resolves the operator's arguments for the context of a batch
 
@@ -47,38 +47,38 @@ class StageBatch:
     ):
         self.n, self.gpu, self.pool, self.inputs = n, gpu, pool, inputs
         self.arguments = arguments  # resolves the operator's arguments for this batch
-        self.doubted = doubted  # (n,) which samples the GPU found irregular when this batch was made before, or None
-        self.context = context  # the executor's, for plans that are used again
-        self.failed: dict[int, str] = {}  # samples that can't be processed, and why; others are made all the same
+        self.doubted = doubted  # mask (n,) of samples found irregular in a previous run of this batch, or None
+        self.context = context  # the executor's context, for reused plans
+        self.failed: dict[int, str] = {}  # reasons by sample that can't be processed; the others are still computed
         self.native_ns = 0
 
     def begin_native(self) -> None:
-        """Planning is over: what follows is counted as native time."""
+        """Marks the end of planning: the time from here on counts as native time."""
         self.native_ns = time.monotonic_ns()
 
 
 def stage_of(op: Operator) -> type[GpuStage]:
-    """The class that an operator names; imported only now, as only pipelines with a GPU need it."""
+    """The stage class of an operator; imported late, as only pipelines with a GPU need it."""
     module, _, name = op.gpu_stage.partition(":")
     found: type[GpuStage] = getattr(import_module(module), name)
     return found
 
 
 class GpuStage:
-    """Runs one operator on the GPU. Made when a pipeline is built; batches may come from several threads."""
+    """Runs one operator on the GPU. Created when a pipeline is built; `run` may be called by several threads."""
 
     def __init__(self, call: StageCall):
         self.call = call
 
     @classmethod
     def title(cls, op: Operator) -> str:
-        """What `Pipeline.explain` calls it."""
+        """The name used by `Pipeline.explain`."""
         return "a stage of its own on the GPU"
 
     @classmethod
     def check_device(cls, op: Operator, session: Session) -> None:
-        """Raises RuntimeError or ValueError, when the pipeline is built, if the GPU can't do it."""
+        """Raises RuntimeError or ValueError if the GPU does not support it; called when the pipeline is built."""
 
     def run(self, batch: StageBatch) -> Batch:
-        """The output. Raises SampleErrors for samples that can't be processed."""
+        """Computes the output. Raises SampleErrors for samples that can't be processed."""
         raise NotImplementedError

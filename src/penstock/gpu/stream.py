@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of work of a GPU, and events in them."""
+"""CUDA streams and events."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _P = ctypes.c_void_p
 _numbers = itertools.count()
 
 
-# Handles of events that nothing refers to, by device and kind: recorded again, they are new ones.
+# Handles of unused events, by device and kind, for reuse.
 _idle: IdlePool[tuple[int, int], int] = IdlePool(_MOST_IDLE)
 
 
 class Event:
-    """A point in a stream that others can wait for. To be recorded before anything else is done with it."""
+    """A CUDA event. Must be recorded before any other use."""
 
     __slots__ = ("_kind", "device", "handle", "passed")
 
     def __init__(self, device: Device, timed: bool = False, sleeps: bool = False):
-        """`sleeps`: who waits for it sleeps, where it would otherwise ask again and again."""
+        """`sleeps`: waiting threads sleep instead of spinning."""
         self.device = device
-        self.passed = False  # since it was recorded last, it is known that it has happened
+        self.passed = False  # known to have completed since it was last recorded
         self._kind = device.id, (0 if timed else _NO_TIMING) | (_SLEEPS if sleeps else 0)
         lib = driver()
         self.handle = _idle.take(self._kind)
@@ -43,7 +43,7 @@ class Event:
 
     @classmethod
     def recorded(cls, device: Device, handle: int) -> Event:
-        """One of `spare_handle` that was recorded since."""
+        """An event with a handle of `spare_handle` that was recorded since."""
         event = cls.__new__(cls)
         event.device, event.handle, event.passed, event._kind = device, handle, False, (device.id, _NO_TIMING)
         return event
@@ -59,7 +59,7 @@ class Event:
         return True
 
     def wait(self) -> None:
-        """Blocks this thread, without the GIL, until the GPU has come to it."""
+        """Blocks this thread until the event has completed; releases the GIL."""
         check(driver().cuEventSynchronize(self.handle), "waiting for the GPU")
         self.passed = True
 
@@ -76,7 +76,7 @@ class Event:
 
 
 def spare_handle(device: Device) -> int:
-    """The handle of an event to be recorded by the native side."""
+    """An event handle, to be recorded by native code."""
     handle = _idle.take((device.id, _NO_TIMING))
     if handle is None:
         with device:
@@ -87,18 +87,18 @@ def spare_handle(device: Device) -> int:
 
 
 def give_handle(device: Device, handle: int) -> None:
-    """Takes back the handle of an event that nothing refers to."""
+    """Takes back the handle of an unused event."""
     if not _idle.give((device.id, _NO_TIMING), handle):
-        Event.recorded(device, handle)  # ends at once
+        Event.recorded(device, handle)  # destroyed at once
 
 
 class Stream:
-    """Work of the GPU in order. Made inside `with device:`, of the lowest priority: kernels of a training whose stream
-    has a higher one go first.
+    """A CUDA stream. Created inside `with device:`, with the lowest priority, so that kernels of a training on a stream
+    with a higher priority run first.
 
-    `work` counts what was asked for, so that what depends on it can be told by a number, and one event serves many;
-    `through` how much of it is known to be done. `work` goes up when the driver has been asked: an event that another
-    thread records meanwhile may be behind more than it is taken for, never less."""
+    `work` counts submitted operations, so that dependencies are numbers and can share events; `through` is the
+    number of them known to be done. `work` is incremented after the driver call: an event that another thread
+    records in between may be after more operations than counted, never fewer."""
 
     __slots__ = ("__weakref__", "_behind", "_lock", "_marks", "closed", "device", "handle", "number", "through", "work")
 
@@ -114,10 +114,10 @@ class Stream:
         self._marks: deque[tuple[int, Event]] = deque()
         self._lock = threading.Lock()
         self.number = next(_numbers)
-        self._behind: dict[int, int] = {}  # by number of another stream, how much of its work comes before what follows
+        self._behind: dict[int, int] = {}  # by number of another stream: how much of its work this stream waits for
 
     def mark(self, sleeps: bool = False) -> Event:
-        """An event behind all that was asked for until now. `sleeps`: who waits for it had better sleep."""
+        """An event after all work submitted so far. `sleeps`: waiting threads should sleep."""
         with self._lock:
             return self._mark(sleeps)
 
@@ -132,8 +132,8 @@ class Stream:
         return event
 
     def behind(self, work: int) -> tuple[int, Event]:
-        """The earliest mark behind the first `work` of what was asked for: how much it is behind, and its event. What
-        was asked for since is not waited for with it."""
+        """The earliest mark after the first `work` units: its amount of work, and its event. Work submitted later is
+        not waited for."""
         with self._lock:
             for mark in self._marks:
                 if mark[0] >= work:
@@ -142,7 +142,7 @@ class Stream:
             return self._marks[-1]
 
     def is_through(self, work: int) -> bool:
-        """Whether the first `work` of what was asked for is done. If not, it is marked, so that it will be known."""
+        """Whether the first `work` units are done. If not, makes sure that an event marks them."""
         if work <= self.through or self.closed:
             return True
         with self._lock:
@@ -150,7 +150,7 @@ class Stream:
             while marks and marks[0][1].done():
                 self.reached(marks[0][0])
                 if len(marks) == 1 and marks[0][0] == self.work:
-                    break  # still good for those who want to wait
+                    break  # keep it for later waits
                 marks.popleft()
             if work <= self.through:
                 return True
@@ -159,7 +159,7 @@ class Stream:
         return False
 
     def reached(self, work: int) -> None:
-        """Says that the first `work` of what was asked for is done."""
+        """Records that the first `work` units are done."""
         if work > self.through:
             self.through = work
 
@@ -170,12 +170,12 @@ class Stream:
         return event
 
     def wait(self, event: Event) -> None:
-        """What follows in this stream begins when the event has happened."""
+        """Makes later work of this stream wait for the event."""
         check(driver().cuStreamWaitEvent(self.handle, event.handle, 0), "making a stream wait")
-        self.work += 1  # who waits for this stream waits for the event, too
+        self.work += 1  # work that waits for this stream also waits for the event
 
     def wait_for(self, other: Stream, work: int) -> None:
-        """What follows in this stream begins when the first `work` of another one is done."""
+        """Makes later work of this stream wait for the first `work` units of another stream."""
         if self._behind.get(other.number, -1) >= work:
             return
         through, event = other.behind(work)
@@ -183,7 +183,7 @@ class Stream:
         self._behind[other.number] = through
 
     def asked(self) -> None:
-        """Says that others have asked this stream for something, or made it wait."""
+        """Records that work was submitted to this stream elsewhere, or that it waits for something."""
         self.work += 1
 
     def synchronize(self) -> None:
@@ -222,7 +222,7 @@ class Stream:
 
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
         if getattr(self, "handle", None) and not finalizing() and not forked():
-            # In a cycle of garbage, blocks of memory that its work uses may end after it: all is done by then.
+            # In a garbage cycle, memory blocks that its work uses may be freed after the stream: finish all work first.
             with self.device:
                 library().cuStreamSynchronize(self.handle)
             self.closed = True
@@ -230,7 +230,7 @@ class Stream:
 
 
 class ForeignStream(Stream):
-    """A stream of another library, by its handle; 0 is the default stream."""
+    """A stream of another library, by handle; 0 is the default stream."""
 
     __slots__ = ()
 
@@ -240,8 +240,8 @@ class ForeignStream(Stream):
         self.number, self._behind = next(_numbers), {}
 
     def __del__(self, library=library, finalizing=sys.is_finalizing) -> None:
-        """It is not ours."""
+        """Not destroyed, as it belongs to another library."""
 
     def mark(self, sleeps: bool = False) -> Event:
-        """Nobody counts what others ask for."""
+        """Records a new event, as work submitted by others is not counted."""
         return self.record()

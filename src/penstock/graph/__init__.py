@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building: nodes, tracing and passes over the graph. Knows no executor."""
+"""Builds the graph: nodes, tracing and passes. Does not depend on the executor."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the words `if`, `and`, `or`, `not` do in a converted function (see conditionals.py).
+"""Run-time functions for `if`, `and`, `or`, `not` in a converted function (see conditionals.py).
 
-For values of Python they do what they always do. For a DataNode both branches are defined, one after the other, each in
-its scope; then what they assigned is merged.
+For Python values they behave as usual. For a DataNode both branches are defined, one after the other, each in
+its scope; then the values that they assigned are merged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .node import DataNode
 from .returns import RETURNED
 from .scopes import Scope, bring, inside, merge
 
-MARK = "_penstock_do_not_convert"  # an attribute of functions that are left as they are
+MARK = "_penstock_do_not_convert"  # attribute of functions that must not be converted
 _COMPARE = {name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 _COMPARE |= {
     "is": operator.is_,
@@ -56,7 +56,7 @@ class If:
     """One `if` while its branches are defined. Used by the converted code:
 
     c = if_(test, leaves)
-    if c.then(names, stores):   # remembers the variables and places that are assigned in the branches
+    if c.then(names, stores):   # saves the variables and places that are assigned in the branches
         with c: ...
     if c.restores(name): name = c.before(name)
     if c.otherwise():
@@ -88,7 +88,7 @@ class If:
         return self.is_data or not self._truth
 
     def _locals(self) -> dict[str, Any]:
-        """The variables of the function, two frames up."""
+        """The listed local variables of the function two frames up."""
         variables = sys._getframe(2).f_locals
         return {n: variables[n] for n in self._names if n in variables}
 
@@ -105,11 +105,11 @@ class If:
                 self._merging.after_branch()
 
     def restores(self, name: str) -> bool:
-        """Whether a variable is to have the value it had before."""
+        """Whether a variable must get its previous value back."""
         return self.is_data and name in self._before
 
     def removes(self, name: str) -> bool:
-        """Whether a variable that was not there before is to be deleted."""
+        """Whether a variable that did not exist before must be deleted."""
         return self.is_data and name not in self._before and name in sys._getframe(1).f_locals
 
     def before(self, name: str) -> Any:
@@ -174,7 +174,7 @@ def not_(value: Any) -> Any:
 
 
 def compare(left: Any, *rest: Any) -> Any:
-    """`a < b < c`, whose operands are computed once each; `rest` alternates names of operations and operands."""
+    """`a < b < c`, computing each operand once; `rest` alternates names of operations and operands."""
     result: Any = True
     for name, operand in zip(rest[::2], rest[1::2]):
         if result is not True and not isinstance(result, DataNode) and not result:

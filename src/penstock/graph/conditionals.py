@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites functions so that `if`, `and`, `or`, `not`, `x if c else y` and `a < b < c` also work on data.
 
-The text of the function is parsed, each of these is replaced by calls of branching.py, and the result is compiled with
-the lines of the original. Functions that it calls are converted when they are called; libraries, sources and other
-functions that are passed on are not.
+The source of the function is parsed, each of these is replaced by calls of branching.py, and the result is compiled
+with the original line numbers. Functions that it calls are converted when called; libraries, sources and other
+functions that are only passed as arguments are not.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for
 
 
 class NotConvertible(Exception):
-    """There is no text to convert, or a kind of function that can't be."""
+    """The function has no source text, or is of a kind that can't be converted."""
 
 
 class _Runtime:
-    """What the converted code sees under `NAME`."""
+    """The object that converted code knows as `NAME`."""
 
     if_ = staticmethod(branching.If)
     if_else = staticmethod(branching.if_else)
@@ -40,7 +40,7 @@ class _Runtime:
 
     @staticmethod
     def call(function: Any) -> Any:
-        """What to call instead of a function."""
+        """The converted function to call, or the function itself."""
         try:
             return converted_call(function)
         except NotConvertible:
@@ -48,13 +48,13 @@ class _Runtime:
 
 
 def converted_pipeline(function: Any) -> Any:
-    """The converted form of a function that defines a pipeline, whatever module it is in."""
+    """Converts a function that defines a pipeline, from whatever module."""
     is_plain = isinstance(function, types.FunctionType) and not hasattr(function, MARK)
     return convert(function) if is_plain else converted_call(function)
 
 
 def converted_call(function: Any) -> Any:
-    """The converted form of a function of the user's; others as they are."""
+    """Converts a user's function; returns others unchanged."""
     if isinstance(function, types.FunctionType):
         return function if _is_foreign(function) else convert(function)
     if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
@@ -72,7 +72,7 @@ def converted_call(function: Any) -> Any:
 
 
 def _is_foreign(function: types.FunctionType) -> bool:
-    """Whether a function is none of the user's program, or not to be converted."""
+    """Whether a function is not part of the user's program, or must not be converted."""
     code = function.__code__
     if hasattr(function, MARK) or NAME in code.co_freevars:
         return True
@@ -86,12 +86,12 @@ _CODES: dict[types.CodeType, types.CodeType | None] = {}
 
 
 def convert(function: types.FunctionType) -> types.FunctionType:
-    """The function with conditionals that work on data. NotConvertible if its text can't be found."""
+    """Converts the conditionals of a function. NotConvertible if its source can't be found."""
     code = function.__code__
     if code not in _CODES:
         _CODES[code] = _converted_code(function)
     new_code = _CODES[code]
-    if new_code is None:  # nothing in it to convert
+    if new_code is None:  # it has nothing to convert
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[NAME] = types.CellType(_Runtime)
@@ -115,7 +115,7 @@ def _converted_code(function: types.FunctionType) -> types.CodeType | None:
     if isinstance(node, ast.Lambda):
         inner = [ast.Return(node)]
     else:
-        node.name = f"{NAME}made"  # its own would hide what it calls itself by
+        node.name = f"{NAME}made"  # its own name would hide the name that it calls itself by
         inner = [node, ast.Return(ast.Name(node.name, ast.Load()))]
     maker = ast.FunctionDef(name="make", args=arguments, body=inner, decorator_list=[], returns=None)
     if hasattr(ast, "TypeAlias"):  # Python 3.12
@@ -135,7 +135,7 @@ def _parsed(file: str, text: str) -> ast.Module:
 
 
 def _find(code: types.CodeType) -> tuple[Any, str]:
-    """The definition of a function in its file, and the class it is in."""
+    """The definition of a function in its file, and the name of its class."""
     text = "".join(linecache.getlines(code.co_filename))
     if not text:
         raise NotConvertible(f"the text of '{code.co_name}' can't be found ({code.co_filename})")
@@ -163,7 +163,7 @@ def _find(code: types.CodeType) -> tuple[Any, str]:
 
 
 def _begins(node: ast.AST) -> int:
-    """The line that Python takes for the first one of a function: that of its first decorator, if it has any."""
+    """The line that Python records as the first of a function: that of its first decorator, if any."""
     decorators = getattr(node, "decorator_list", None)
     return min([d.lineno for d in decorators or ()] + [getattr(node, "lineno", -1)])
 

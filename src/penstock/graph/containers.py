@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a function can keep values besides its variables: items of lists and dictionaries, attributes, global
+"""Places where a function can store values besides its variables: items of lists and dictionaries, attributes, global
 variables, variables of enclosing functions. `Reachable` finds those that it can reach."""
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from .node import DataNode
 from .rewriting import NAME
 
 MISSING: Any = object()
-LARGE = 1_000  # items of a list or dictionary that are looked into
-_MOST = 10_000  # objects that are looked at
+LARGE = 1_000  # maximum size of a container whose items are visited
+_MOST = 10_000  # maximum number of objects visited
 _LEAVES = frozenset({DataNode, bool, int, float, complex, str, bytes, type(None), range, slice, type(Ellipsis)})
 _GLOBAL_NAMES: dict[types.CodeType, frozenset[str]] = {}
 
 
 class Container:
-    """Something that holds values by keys. `words` are the user's for it, such as `self.table`."""
+    """An object that holds values by key. `words` is the user's expression for it, such as `self.table`."""
 
     def __init__(self, owner: Any, words: str):
         self.owner, self.words = owner, words
         self.copied = self.copy()
 
     def copy(self) -> Any:
-        """What it holds now."""
+        """A snapshot of its contents."""
         return self.read()
 
     def read(self) -> dict[Any, Any]:
-        """What it holds now, by keys."""
+        """Its contents by key."""
         raise NotImplementedError
 
     @cached_property
     def before(self) -> dict[Any, Any]:
-        """What it held when it was found, by keys."""
+        """Its contents by key when it was found."""
         return self.copied
 
     def has_changed(self) -> bool:
-        """Whether it holds other objects than before."""
+        """Whether it now holds other objects."""
         now, before = self.copy(), self.copied
         return not (
             len(now) == len(before) and all(map(is_, now, before)) and all(map(is_, now.values(), before.values()))
         )
 
     def set(self, key: Any, value: Any) -> None:
-        """Puts a value there; MISSING removes what is there."""
+        """Stores a value; MISSING deletes the key."""
         raise NotImplementedError
 
     def call(self, key: Any) -> str:
-        """The user's words for what is at a key."""
+        """The user's expression for the value at a key."""
         return key
 
     def is_written(self, key: Any, stores: Collection[str]) -> bool:
-        """Whether the text of the branches has an assignment that may be the one that changed it."""
+        """Whether the source of the branches has an assignment that may have changed the key."""
         return key in stores
 
     def restore(self, keys: Collection[Any]) -> None:
@@ -70,7 +70,7 @@ class Container:
 
 class Dictionary(Container):
     def __init__(self, owner: dict, words: str):
-        self._base: Any = OrderedDict if isinstance(owner, OrderedDict) else dict  # no methods of the user's
+        self._base: Any = OrderedDict if isinstance(owner, OrderedDict) else dict  # bypasses methods of user classes
         super().__init__(owner, words)
 
     def read(self) -> dict[Any, Any]:
@@ -99,7 +99,7 @@ class Dictionary(Container):
 
 
 class Sequence(Container):
-    """A list or deque. Its items belong together: what moves one moves those behind it."""
+    """A list or deque. Its items are restored together, as inserting or deleting one moves the others."""
 
     def copy(self) -> list[Any]:
         return list(self.owner)
@@ -132,7 +132,7 @@ class Sequence(Container):
 
 
 class _Attributes(Container):
-    """Those of an object, in its `__dict__` and its slots."""
+    """The attributes of an object, in its `__dict__` and slots."""
 
     def __init__(self, owner: Any, words: str):
         slots = (s for c in type(owner).__mro__ for s in _names(c.__dict__.get("__slots__", ())))
@@ -174,7 +174,7 @@ class _ClassAttributes(_Attributes):
 
 
 class _Cell(Container):
-    """A variable that functions share."""
+    """A variable shared by nested functions."""
 
     def read(self) -> dict[Any, Any]:
         try:
@@ -210,7 +210,7 @@ class _Global(Container):
 
 
 class WholeValue(Container):
-    """A set or NumPy array, which holds values without containers for data."""
+    """A set or NumPy array, which can hold values, but not DataNodes."""
 
     def has_changed(self) -> bool:
         before = self.before[None]
@@ -259,11 +259,11 @@ def _dict_of(owner: Any) -> dict[str, Any]:
         return {}
 
 
-# What a function can reach -------------------------------------------------------------------------------------------
+# Containers that a function can reach --------------------------------------------------------------------------------
 
 
 def _global_names(code: types.CodeType) -> frozenset[str]:
-    """The names that a function and those in it look up in their module, and attributes' names."""
+    """The global and attribute names used by a function and the functions inside it."""
     if code not in _GLOBAL_NAMES:
         inner = (_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
         _GLOBAL_NAMES[code] = frozenset(code.co_names).union(*inner)
@@ -276,7 +276,7 @@ class Reachable:
     def __init__(self, frame: types.FrameType, stores: Collection[str]):
         self._seen: set[Any] = set()
         self._waiting: deque[tuple[Any, str]] = deque()
-        self.kept: list[Any] = []  # so that ids stay those of one object each
+        self.kept: list[Any] = []  # keeps objects alive, so that their ids stay unique
         self._stores = stores
         self.containers: list[Container] = []
         for name, value in frame.f_locals.items():
@@ -352,7 +352,7 @@ class Reachable:
                 self.containers.append(_Attributes(value, words))
 
     def _module(self, module: types.ModuleType, words: str) -> None:
-        """Those variables of another module that the branches assign."""
+        """Adds the variables of another module that the branches assign."""
         for name in (s[1:] for s in self._stores if s.startswith(".")):
             if self._is_new((id(vars(module)), name)):
                 self.containers.append(_Global(vars(module), name, f"{words}.{name}"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides a graph between workers, which run its beginning, and the pipeline's process, which runs the rest."""
+"""Splits a graph: workers run the first part, the pipeline's process the rest."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .passes import kind_of
 from .placement import Transfer
 
 Edge = tuple[int, int]
-_WORTH = 0.95  # of the bytes that are sent otherwise, below which one more operator is run here
+_WORTH = 0.95  # an operator is moved to this process only if it reduces the bytes sent below this share
 
 
 class Cut:
-    """`sent` are the outputs that travel, in order; `on_workers` the numbers of the nodes that workers run."""
+    """`sent` are the outputs transferred from workers, in order; `on_workers` the numbers of the nodes that workers
+    run."""
 
     def __init__(self, nodes: list[Node], outputs: list[DataNode], here: Collection[int]):
         self.on_workers = frozenset(n.number for n in nodes if n.number not in here)
@@ -33,13 +34,13 @@ class Cut:
 
 
 def read_by(node: Node) -> list[DataNode]:
-    """All that a node needs: also the conditions of the branches that it is in."""
+    """All inputs of a node, including the conditions of the branches that it is in."""
     scopes = [*lineage(node.scope), *lineage(node.branch)]
     return [*node.inputs, *node.arg_nodes(), *(s.condition for s in scopes)]
 
 
 def cut(nodes: list[Node], outputs: list[DataNode]) -> Cut:
-    """Workers run as much as they can: here runs what is on the GPU, and what depends on that."""
+    """The cut where workers run as much as possible: this process runs GPU nodes and those that depend on them."""
     here: set[int] = set()
     for n in nodes:
         if is_on_gpu(n) or any(d.source.number in here for d in read_by(n)):
@@ -52,8 +53,8 @@ def is_on_gpu(node: Node) -> bool:
 
 
 def windows_first(definition: Definition) -> None:
-    """Has windows of inputs made by operators of their own, in front of those that read nothing else of them: less is
-    then sent."""
+    """Moves windows of inputs to separate operators, before nodes that are the only readers, so that less data is
+    sent."""
     readers: dict[Edge, int] = {}
     for n in definition.nodes:
         for d in read_by(n):
@@ -72,7 +73,7 @@ def windows_first(definition: Definition) -> None:
 
 
 def _divide(definition: Definition, node: Node, reader: Node, first: type[Operator], moved: frozenset[str]) -> None:
-    """`first` takes over the arguments `moved` of `node`, in front of `reader`."""
+    """Inserts `first` before `reader`; it takes over the arguments `moved` of `node`."""
     given = {k: node.op.values[k] for k in moved - node.args.keys()}
     values = {k: given.get(k, a.default) for k, a in first.schema.items()}
     args = {k: node.args.pop(k) for k in moved & node.args.keys()}
@@ -88,8 +89,8 @@ def _divide(definition: Definition, node: Node, reader: Node, first: type[Operat
 
 
 def with_less_sent(nodes: list[Node], outputs: list[DataNode], first: Cut, nbytes: Mapping[Edge, float]) -> Cut:
-    """The cut at which least travels, where `nbytes` says how much each output of a node on the CPU is. Beyond what
-    has to run here, only light work does."""
+    """The cut that sends the fewest bytes; `nbytes` are the sizes of the outputs of CPU nodes. Only light operators are
+    moved to this process beyond those it must run."""
     best, least = first, _sum(first, nbytes)
     while True:
         here = {n.number for n in nodes if n.number not in best.on_workers}
@@ -101,7 +102,7 @@ def with_less_sent(nodes: list[Node], outputs: list[DataNode], first: Cut, nbyte
 
 
 def _larger(nodes: list[Node], here: set[int]) -> list[set[int]]:
-    """What may run here beyond `here`: one more node, with all that depends on it."""
+    """Possible extensions of `here` by one more node, with all nodes that depend on it."""
     found = []
     for n in nodes:
         if n.number not in here:
@@ -112,7 +113,7 @@ def _larger(nodes: list[Node], here: set[int]) -> list[set[int]]:
 
 
 def _with_readers(node: Node, nodes: list[Node], here: set[int]) -> set[int]:
-    """`here` with a node and all that depends on it."""
+    """`here` plus a node and all nodes that depend on it."""
     moved = here | {node.number}
     for n in nodes:
         if any(d.source.number in moved for d in read_by(n)):

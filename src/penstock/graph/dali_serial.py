@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines that DALI has serialised, as the content that `serial.load` takes.
+"""Converts pipelines serialized by DALI to the content that `serial.load` takes.
 
-DALI writes a message of protocol buffers. Its fields, as seen in what DALI 2.4 writes: of a pipeline 1 threads, 2 batch
+DALI writes a protobuf message. Its fields, as observed with DALI 2.4: of a pipeline 1 threads, 2 batch
 size, 5 operators, 7 outputs, 8 device, 9 seed; of an operator 1 name, 2 inputs, 3 outputs, 4 arguments, 5 the name of
 the call; of an input or output 1 name, 2 device, 3 whether it is an argument, 4 of which name; of an argument 1 name,
 2 type, 3 float, 4 integer, 5 string, 6 boolean, 7 elements, 8 whether it is a list.
@@ -22,19 +22,19 @@ from . import serial
 
 _FIELDS = {"float": 3, "int64": 4, "string": 5, "bool": 6}
 _CPU_ONLY = -99999
-# Of arithmetic, where DALI's names differ; `plus` is its input.
+# Arithmetic operations with other names in DALI; `plus` is the identity.
 _OPERATIONS = {"minus": "neg", "fdiv": "div", "div": "floordiv", "neq": "ne", "leq": "le", "geq": "ge"}
 _ADVICE = "put the program that made it into its place, as dali.py with @autoserialize, or serialise it with penstock"
 
 
 def is_dalis(data: bytes) -> bool:
-    """Whether this may be a pipeline that DALI serialised: its first field is the number of threads."""
+    """Whether this may be a pipeline serialized by DALI: its first field is the number of threads."""
     return data[:1] == b"\x08"
 
 
 def content(data: bytes) -> dict[str, Any]:
-    """`arguments` of the pipeline, `nodes`, `scopes`, `outputs`, `sinks`. ValueError for what is damaged, and for
-    operators that penstock does not have."""
+    """Returns `arguments` of the pipeline, `nodes`, `scopes`, `outputs`, `sinks`. Raises ValueError for damaged data
+    and for operators that penstock does not have."""
     try:
         return _Graph(_message(data)).content
     except (AttributeError, IndexError, KeyError, TypeError, struct.error, UnicodeDecodeError) as e:
@@ -55,7 +55,7 @@ def _message(data: bytes) -> _Message:
         kind = key & 7
         if kind == 0:
             value, at = _varint(data, at)
-            value -= (value >> 63) << 64  # negative ones are written as of 64 bits
+            value -= (value >> 63) << 64  # negative integers are written as 64-bit
         elif kind == 5:
             (value,), at = struct.unpack_from("<f", data, at), at + 4
         elif kind == 1:
@@ -111,7 +111,7 @@ class _Graph:
     def __init__(self, pipeline: _Message):
         self._known = {_plain(name.replace(".", "__")): name for name in REGISTRY}
         self._nodes: list[dict[str, Any]] = []
-        self._where: dict[str, list[int]] = {}  # node and output, by the name and device of data
+        self._where: dict[str, list[int]] = {}  # [node, output] by the name and device of data
         for operator in pipeline[5]:
             self._add(_message(operator))
         outputs = [self._edge(_message(o)) for o in pipeline[7]]
@@ -122,13 +122,13 @@ class _Graph:
         self.content = {"arguments": arguments, "nodes": self._nodes, "scopes": [], "outputs": outputs, "sinks": []}
 
     def _node(self, operator: str, inputs: list[Any], arguments: dict[str, Any], **more: Any) -> list[int]:
-        """Adds one; its first output."""
+        """Adds a node and returns its first output."""
         entry = {"operator": operator, "name": f"__{len(self._nodes)}", "device": "cpu", "inputs": inputs, "data": {}}
         self._nodes.append({**entry, "arguments": arguments, **more})
         return [len(self._nodes) - 1, 0]
 
     def _edge(self, data: _Message) -> list[int]:
-        """Where data comes from; it may have to be copied to the device on which it is wanted."""
+        """The [node, output] of data; adds a copy to the required device if needed."""
         name, device = _text(data, 1), _text(data, 2)
         key = f"{name} {device}"
         if key not in self._where:
@@ -163,7 +163,7 @@ class _Graph:
         given = {k: v for k, v in given.items() if k[0] != "_" and not k.startswith("preserve")}
         if known == "external_source":
             given["name"] = call
-            if "dtype" in given:  # which may be any object
+            if "dtype" in given:  # may be any object
                 given["dtype"] = _type(given["dtype"])
         unknown = sorted(given.keys() - REGISTRY[known].schema.keys())
         if unknown:
@@ -171,7 +171,8 @@ class _Graph:
         return self._node(known, inputs, given, name=call, device=device, data=data)
 
     def _arithmetic(self, given: dict[str, Any], inputs: list[Any]) -> list[int]:
-        """Of an expression such as `mul(&0 $0:int32)`: `&` are inputs, `$` constants of the list of their type."""
+        """Converts an expression such as `mul(&0 $0:int32)`: `&` are inputs, `$` are indices in the list of constants
+        of their type."""
         match = re.fullmatch(r"(\w+)\(([^()]*)\)", given["expression_desc"])
         if match is None:
             raise ValueError(f"its expression {given['expression_desc']} can't be taken over; {_ADVICE}")

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class Definition:
-    """The nodes of a pipeline, and what it holds only while it is being defined."""
+    """The nodes of a pipeline, and data needed only while it is being defined."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.names: dict[str, Node] = {}
         self.moved: dict[tuple[int, int, str], DataNode] = {}  # copies on the other device
-        self.adopted: dict[Node, Node] = {}  # own nodes that stand for those outside of any pipeline
+        self.adopted: dict[Node, Node] = {}  # own copies of nodes defined outside of any pipeline
         self.scope: Scope | None = None  # the branch of a conditional that is being defined
-        self.splits: dict[tuple[int, int, int], DataNode] = {}  # what was brought into a branch already
+        self.splits: dict[tuple[int, int, int], DataNode] = {}  # data already split for a branch
 
     def next_number(self) -> int:
         return len(self.nodes)

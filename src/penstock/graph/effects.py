@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the branches of a conditional change besides the variables that they assign.
+"""Side effects of the branches of a conditional, apart from the variables that they assign.
 
-The containers that a function can reach (containers.py) are remembered before the first branch, and compared after
-each: by identity, so that it does not matter which statement or function changed them. What has to do with data is
-taken back before the second branch and merged after it. Other state of the program, such as a counter in some object,
-is left as both branches make it, one after the other.
+The containers that a function can reach (containers.py) are saved before the first branch, and compared after
+each: by identity, so that it does not matter which statement or function changed them. Changes of data are
+undone before the second branch and merged after it. Other state of the program, such as a counter in some object,
+is left as changed by both branches, one after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NUMBERS = (bool, int, float, np.number, np.bool_, np.ndarray)
 
 
 class Unmerged:
-    """Stands for what branches of a conditional assigned and can't become one batch. Whoever uses it is told."""
+    """A placeholder for values of the branches that can't be merged into one batch. Using it raises an error."""
 
     def __init__(self, text: str):
         self._text = text
@@ -57,13 +57,13 @@ def holds_data(value: Any, depth: int = 3) -> bool:
 
 
 class Effects:
-    """What two branches change, one after the other:
+    """The side effects of two branches, one after the other:
 
     effects = Effects(frame, stores)
     <first branch>;  effects.after_branch();  effects.take_back()
     <second branch>; effects.after_branch();  effects.merge(...)
 
-    `frame` is the function's. `stores` are what the text of the branches assigns: "name" a global variable,
+    `frame` is the function's. `stores` are the places assigned in the branches: "name" a global variable,
     ".name" an attribute of anything, "[]" an item of anything.
     """
 
@@ -71,10 +71,10 @@ class Effects:
         self._stores = stores
         reachable = Reachable(frame, stores)
         self._containers, self._kept = reachable.containers, reachable.kept
-        # For each branch what the containers that it changed hold after it, and at which keys it changed them.
+        # For each branch: the contents of changed containers after it, and the keys changed.
         self._contents: list[dict[int, dict[Any, Any]]] = []
         self._changed: list[dict[int, list[Any]]] = []
-        self._numbers: dict[int, int] = {}  # of the lists and dictionaries that changed
+        self._numbers: dict[int, int] = {}  # container numbers by id, for changed lists and dictionaries
 
     def after_branch(self) -> None:
         contents, changed = {}, {}
@@ -103,12 +103,12 @@ class Effects:
         yield from (k for k in before if k not in now)
 
     def _matters(self, container: Container, key: Any, before: dict[Any, Any], now: dict[Any, Any]) -> bool:
-        """Whether a change is one of data, or one that would be one of data for a variable."""
+        """Whether a change affects data, or would be merged if it were made to a variable."""
         values = [c.get(key, MISSING) for c in (before, now)]
         is_new_item = isinstance(container, Sequence) and key not in before
         if container.is_written(key, self._stores) and not is_new_item or any(holds_data(v) for v in values):
             return True
-        # A list or dictionary that is a variable of the function holds its results.
+        # A list or dictionary in a local variable holds results of the function.
         if isinstance(container, WholeValue):
             return isinstance(container.owner, np.ndarray) or any(isinstance(v, _NUMBERS) for c in values for v in c)
         results = isinstance(container, (Dictionary, Sequence)) and container.words.isidentifier()
@@ -123,8 +123,8 @@ class Effects:
         return content if isinstance(value, dict) else list(content.values())
 
     def merge(self, merged: Callable[[str, Any, Any], Any], refuse: Callable[[str, Any, Any], None]) -> None:
-        """Puts `merged(words, first, second)` into each container that a branch changed; a value may be MISSING. Calls
-        `refuse` with what has no containers for data."""
+        """Stores `merged(words, first, second)` in each container that a branch changed; a value may be MISSING. Calls
+        `refuse` for sets and arrays that differ."""
         numbers = sorted({*self._changed[0], *self._changed[1]})
         owners = ((n, self._containers[n]) for n in numbers)
         self._numbers = {id(p.owner): n for n, p in owners if isinstance(p, (Dictionary, Sequence))}
@@ -149,6 +149,6 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _kept(first: Any, second: Any) -> Any:
-    """What one branch alone appended, if it is a word or an object, which can't differ from sample to sample."""
+    """A value appended by only one branch, if it is a string or object that can't differ per sample; else None."""
     value = second if first is MISSING else first if second is MISSING else None
     return None if holds_data(value) or isinstance(value, _NUMBERS) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two operators one behind the other become one, where there is one that does both at once with less work."""
+"""Fuses two consecutive operators if there is one that does both with less work."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from .node import DataNode, Node
 
 
 def fuse(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
-    """The nodes, where some stand for two. `Operator.fuses_with` says which ones can: if nothing else uses what the
-    first gives, both run on the CPU and in the same branch, and no argument of the second is data."""
+    """Returns the nodes, with fused pairs replaced by one node. `Operator.fuses_with` lists the pairs. Nothing else may
+    use the output of the first, both must run on the CPU in the same branch, and no argument of the second may be
+    data."""
     uses: dict[tuple[int, int], int] = {}
     for d in (*outputs, *(d for n in nodes for d in (*n.inputs, *n.arg_nodes()))):
         key = d.source.number, d.index
         uses[key] = uses.get(key, 0) + 1
-    fused: dict[int, Node] = {}  # by the number of the second
+    fused: dict[int, Node] = {}  # by the number of the second node
     gone: set[int] = set()
     here = {n.number for n in nodes}
     for node in nodes:

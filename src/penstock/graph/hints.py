@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write instead of an attribute that arrays have, and DataNodes and the imperative mode's tensors lack, for the
-text of the error."""
+"""Error hints: what to write instead of an array attribute that DataNodes and tensors of the imperative mode lack."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ _WHEN_RUN = _VALUES | {"dtype", "layout", "ndim", "size"}
 
 
 def of_node(name: str) -> str:
-    """In a graph."""
+    """The hint for a DataNode in a graph."""
     if name in _WHEN_RUN:
         return ": it is a batch that is not computed yet; what run() returns has values and types"
     return _operator(name, "fn", "penstock.math")
 
 
 def of_value(name: str) -> str:
-    """In the imperative mode."""
+    """The hint for a tensor in the imperative mode."""
     return "; write np.asarray(x)" if name in _VALUES else _operator(name, "ndd", "ndd.math")
 
 

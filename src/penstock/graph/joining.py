@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditionals inside of chains: the chain before an `if`, those in its branches and the chain behind it become a chain
-per branch, through which the samples of the branch go at a time. What is nested has more than two branches."""
+"""Joins conditionals into chains: the chain before an `if`, those in its branches and the chain after it become one
+chain per branch, for the samples of that branch. Nested conditionals give more than two branches."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .scopes import Scope
 
 Edge = tuple[int, int]
 SPLIT, MERGE = "_conditional.split", "_conditional.merge"
-MOST = 4  # branches; each is planned by itself
+MOST = 4  # maximum number of branches; each is planned separately
 
 
 class Alternative:
-    """What the samples of one branch go through: `nodes` in order, copies whose inputs know of no split or merge.
-    `gives` are the edges that the outputs of the whole have here, `merged` those that are merged, by the merge."""
+    """The nodes for the samples of one branch, in order: copies without splits and merges. `gives` are the edges of
+    this branch for the outputs of the whole; `merged` are the edges that enter each merge, by merge."""
 
     def __init__(self, scope: Scope, nodes: list[Node], gives: list[Edge], merged: dict[int, Edge]):
         self.scope, self.nodes, self.gives, self.merged = scope, nodes, gives, merged
 
 
 class Branches(Stage):
-    """Chains of all branches. `outputs` are the edges that later stages read, `apart` the stages in place of which
-    this one is, which do the same."""
+    """The chains of all branches. `outputs` are the edges that later stages read; `apart` are the equivalent separate
+    stages that this replaces."""
 
     __slots__ = ("alternatives", "apart", "outputs")
 
@@ -36,7 +36,7 @@ class Branches(Stage):
 
 
 def join_branches(stages: list[Stage], outputs: list[DataNode]) -> list[Stage]:
-    """The stages, where some are replaced by Branches."""
+    """Returns the stages, some of them replaced by Branches."""
     wanted = {_edge(o) for o in outputs}
     for scopes in list(_conditionals(stages)):
         found = _Search(stages, wanted, scopes).join()
@@ -63,7 +63,7 @@ def _scopes_of(merge: Node) -> tuple[Scope | None, ...]:
 
 
 def _conditionals(stages: list[Stage]) -> Iterator[tuple[Scope, Scope]]:
-    """The scopes of those that are in no branch themselves."""
+    """The scopes of conditionals that are not inside a branch."""
     seen = set()
     for s in stages:
         if _is(s, MERGE) and s.nodes[0].scope is None:
@@ -74,7 +74,7 @@ def _conditionals(stages: list[Stage]) -> Iterator[tuple[Scope, Scope]]:
 
 
 def lineage(scope: Scope | None) -> list[Scope]:
-    """The scope and those around it."""
+    """The scope and its ancestors."""
     found = []
     while scope is not None:
         found.append(scope)
@@ -83,7 +83,7 @@ def lineage(scope: Scope | None) -> list[Scope]:
 
 
 class _Search:
-    """Looks for the stages around a conditional that may be joined."""
+    """Finds the stages around a conditional that can be joined."""
 
     def __init__(self, stages: list[Stage], wanted: set[Edge], scopes: tuple[Scope, Scope]):
         self.stages, self.wanted, self.scopes = stages, wanted, scopes
@@ -105,7 +105,7 @@ class _Search:
         members += behind
         before = self._before(splits, members)
         members += before
-        # Splits that others read, too, are done before.
+        # Splits with other readers stay separate and run before.
         kept = splits
         while kept != (read_here := [s for s in kept if self._only(self._outgoing(s), [*members, *kept])]):
             kept = read_here
@@ -116,7 +116,7 @@ class _Search:
         return self._joined(members)
 
     def _inside(self, merges: list[Stage]) -> tuple[list[Stage], list[Stage]]:
-        """The chains and merges in the branches that what is merged depends on, and the splits that they read."""
+        """The chains and merges inside the branches that the merges depend on, and the splits that they read."""
         inside: list[Stage] = []
         splits: list[Stage] = []
         left = [*merges]
@@ -138,24 +138,24 @@ class _Search:
         return inside, splits
 
     def _outgoing(self, stage: Stage) -> list[Edge]:
-        """The edges that others read."""
+        """The edges that other stages or the user read."""
         edges = [(n.number, i) for n in stage.nodes for i in range(n.n_outputs)]
         return [e for e in edges if e in self.wanted or any(s is not stage for s in self.readers.get(e, ()))]
 
     def _only(self, edges: list[Edge], readers: list[Stage]) -> bool:
-        """Whether nobody but `readers`, and the stage that makes it, reads any of the edges."""
+        """Whether only `readers`, and the stage that computes them, read the edges."""
         return all(
             e not in self.wanted and all(s in readers or s is self.made_by.get(e[0]) for s in self.readers.get(e, ()))
             for e in edges
         )
 
     def _behind(self, merges: list[Stage]) -> list[Stage]:
-        """The chains that read what is merged."""
+        """The chains that read the merges."""
         readers = _once([s for m in merges for e in self._outgoing(m) for s in self.readers.get(e, ())])
         return [s for s in readers if s.kind == "chain" and s.nodes[0].scope is None]
 
     def _before(self, splits: list[Stage], members: list[Stage]) -> list[Stage]:
-        """The chains that make what is split, if nobody reads it but the branches, and the chains behind."""
+        """The chains whose outputs are split, if only the branches, and the chains after them, read them."""
         read = {s: self.made_by.get(s.nodes[0].inputs[0].source.number) for s in splits}
         above = {s: made for s, made in read.items() if made is not None}
         chains = _once([s for s in above.values() if s.kind == "chain" and s.nodes[0].scope is None])
@@ -167,7 +167,7 @@ class _Search:
         return found
 
     def _leaves(self, members: list[Stage]) -> list[Scope]:
-        """The branches that have no conditional inside."""
+        """The innermost branches."""
         scopes: list[Scope] = []
         for s in members:
             if _is(s, MERGE):
@@ -183,11 +183,11 @@ class _Search:
             for i in range(n.n_outputs)
             if (n.number, i) in self.wanted or any(r not in members for r in self.readers.get((n.number, i), ()))
         ]
-        # Stages in between may not wait for what is made later now.
+        # Stages in between must not depend on outputs that are now computed later.
         last = max(self.place[id(s)] for s in members)
         if any(self.place[id(r)] < last for e in outputs for r in self.readers.get(e, ()) if r not in members):
             return None
-        # Which samples go where is known before.
+        # The conditions must be known before.
         conditions = [d for n in nodes for d in _condition(n)]
         leaves = self._leaves(members)
         if len(leaves) > MOST or any(d.source.number in numbers for d in conditions):
@@ -206,7 +206,7 @@ def _joinable(members: list[Stage]) -> bool:
 
 
 def _alternative(nodes: list[Node], leaf: Scope, outputs: list[Edge]) -> Alternative | None:
-    """The chain of one branch; None if its samples need what is made on the way."""
+    """The chain of one branch; None if it needs values computed inside the conditional before it can be planned."""
     around = lineage(leaf)
     same: dict[Edge, DataNode] = {}
     merged: dict[int, Edge] = {}
@@ -237,7 +237,7 @@ def _alternative(nodes: list[Node], leaf: Scope, outputs: list[Edge]) -> Alterna
 
 
 def _reached(nodes: list[Node], gives: list[Edge]) -> list[Node]:
-    """Those that the outputs depend on."""
+    """The nodes that the outputs depend on."""
     needed = {number for number, _ in gives}
     for n in reversed(nodes):
         if n.number in needed:

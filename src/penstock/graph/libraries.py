@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which modules are the user's program, which conditionals reach into, and which are libraries."""
+"""Distinguishes modules of the user's program, where conditionals are converted, from libraries."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _PACKAGES = ("site-packages", "dist-packages")
 
 
 def is_library(module: str | None) -> bool:
-    """Whether a module of this name is one of the libraries that never hold a part of a pipeline's definition."""
+    """Whether a module is a known library that never contains a part of a pipeline definition."""
     return (module or "").split(".")[0] in _KNOWN
 
 
 def is_standard_module(module: str | None) -> bool:
-    """Whether a module of this name comes with Python."""
+    """Whether a module is in Python's standard library."""
     return (module or "").split(".")[0] in sys.stdlib_module_names and module != "__main__"
 
 
 def is_standard_file(file: str) -> bool:
-    """Whether a file comes with Python."""
+    """Whether a file is in Python's standard library."""
     return file.startswith(_STDLIB) and not any(p in file for p in _PACKAGES)

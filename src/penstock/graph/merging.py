@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the two branches of a conditional assigned becomes one batch again."""
+"""Merges the values assigned in the two branches of a conditional into one batch."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .scopes import Scope, merge
 
 
 class _Divergent(Exception):
-    """What has no common structure."""
+    """The values have no common structure."""
 
 
 class Merging:
-    """Merges what the branches of one conditional leave behind, in variables and elsewhere."""
+    """Merges the values that the branches of one conditional leave in variables and elsewhere."""
 
     def __init__(self, definition: Definition, scopes: tuple[Scope, Scope], effects: Effects):
         self._definition, self._scopes, self._effects = definition, scopes, effects
         self._branches = 0
-        self._made: dict[tuple, DataNode] = {}  # what is stored in two places is merged once
-        self._kept: list[Any] = []  # so that ids stay those of one object each
+        self._made: dict[tuple, DataNode] = {}  # values stored in several places are merged once
+        self._kept: list[Any] = []  # keeps objects alive, so that their ids stay unique
 
     def after_branch(self) -> None:
         """Called after each of the two branches, in the scope around them."""
@@ -38,7 +38,7 @@ class Merging:
             self._effects.merge(self._merged_item, self._refuse)
 
     def merged(self, who: str, first: Any, second: Any) -> Any:
-        """The two values of `who` as one, or Unmerged if they can't be; one of them may be MISSING."""
+        """Merges the two values of `who`, or returns Unmerged if that is not possible; one may be MISSING."""
         where, line = self._place()
         if first is MISSING and second is MISSING:
             return MISSING

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """One call of an operator in a pipeline: its fixed arguments are in `op.values`, those that are data in `args`."""
+    """An operator call in a pipeline. `op.values` are the fixed arguments, `args` those that are data."""
 
     __slots__ = (
         *("args", "branch", "device", "inputs", "is_unbound", "n_outputs", "name"),
@@ -45,15 +45,15 @@ class Node:
             sites,
         )
         op.n_inputs = len(inputs)
-        self.scope: Scope | None = None  # the branch of a conditional in which it runs
-        self.branch: Scope | None = None  # the one that its outputs belong to
-        self.is_unbound = False  # made outside of any pipeline: see unbound.py
+        self.scope: Scope | None = None  # the conditional branch in which it runs
+        self.branch: Scope | None = None  # the branch that its outputs belong to
+        self.is_unbound = False  # defined outside of any pipeline: see unbound.py
         self.n_outputs = op.n_outputs()
         self.output_type: Callable[..., DataNode] = DataNode
 
     @property
     def outputs(self) -> tuple[DataNode, ...]:
-        """Made anew each time: they refer to the node, which so is not part of a cycle and goes with the pipeline."""
+        """Created on each access: they refer to the node, so storing them would create a reference cycle."""
         place, numbers = "gpu" if self.device == "mixed" else self.device, range(self.n_outputs)
         return tuple(self.output_type(f"{self.name}[{i}]" if i else self.name, place, self, i) for i in numbers)
 
@@ -86,7 +86,7 @@ class DataNode:
         self.name, self.device, self.source, self.index = name, device, source, index
 
     def told(self) -> str:
-        """The user's words for it, in errors: the name that an operator was given, else the line that it is from."""
+        """Its name in error messages: the name that the user gave, or the line that created it."""
         sites = getattr(self.source, "sites", ())
         if not self.name.startswith("__") or not sites:
             return f"'{self.name}'"
@@ -95,7 +95,7 @@ class DataNode:
 
     def gpu(self) -> DataNode:
         """Returns the same data on the GPU."""
-        from .placement import move  # which imports this module
+        from .placement import move  # imported here, as it imports this module
 
         return move(self, "gpu")
 
@@ -240,7 +240,7 @@ class DataNode:
         return self
 
     def __getitem__(self, key: Any) -> DataNode:
-        from . import subscript  # which imports this module
+        from . import subscript  # imported here, as it imports this module
 
         return subscript.subscript(self, key)
 
@@ -256,7 +256,7 @@ class DataNode:
             )
         return arithmetic(operation, *map(_as_python_number, operands))
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # else np.mean(x) would be x / 1
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # otherwise np.mean(x) would be x / 1
         raise TypeError(
             f"{self.told()} is a batch that is not computed yet, so it can't become an array. Use operators, "
             "fn.reductions and penstock.math on it, fn.python_function(x, function=...) for NumPy's functions, or the "
@@ -265,7 +265,7 @@ class DataNode:
 
     if not TYPE_CHECKING:  # type checkers know what there is
 
-        def __getattr__(self, name: str) -> Any:  # for what is not there
+        def __getattr__(self, name: str) -> Any:  # called only for missing attributes
             from .hints import of_node
 
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{of_node(name)}")
@@ -276,7 +276,7 @@ class DataNode:
     __str__ = __repr__
 
 
-# The functions of NumPy that are operators of Python, by their names.
+# NumPy functions that are Python operators, by name.
 _UFUNCS = {
     "add": "add",
     "subtract": "sub",
@@ -303,8 +303,8 @@ _UFUNCS = {
 
 
 def _as_python_number(operand: Any) -> Any:
-    """`np.int64(2) * node` is `2 * node`, an int32, as in DALI; on the right NumPy's scalars keep their type. So do
-    those on the left that 32 bits can't hold."""
+    """`np.int64(2) * node` is `2 * node`, an int32, as in DALI; on the right, and beyond 32 bits, NumPy scalars keep
+    their type."""
     if not isinstance(operand, (np.generic, np.ndarray)) or operand.ndim:
         return operand
     value = operand.item()
@@ -313,7 +313,7 @@ def _as_python_number(operand: Any) -> Any:
 
 def arithmetic(operation: str, *operands: Any) -> DataNode:
     """A call of fn.arithmetic with operands that are DataNodes, numbers or arrays."""
-    from . import trace  # which imports this module
+    from . import trace  # imported here, as it imports this module
 
     kwargs: dict[str, Any] = {"operation": operation}
     nodes = []

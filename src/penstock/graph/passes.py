@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the traced graph to stages: what is not needed is left out, neighbouring per-sample operators are joined to
-chains."""
+"""Converts the traced graph to stages: removes unused nodes and joins neighbouring per-sample operators to chains."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from .placement import Transfer
 
 
 class Stage:
-    """What runs at once: one source or batch-wise operator, or a chain of native operators through which each sample
-    goes at a time.
+    """A unit of execution: one source or batch-wise operator, or a chain of native operators that processes one sample
+    at a time.
 
     `kind` is "source", "batch", "chain" (on the CPU), "gpu" (a chain there), "operator" (its own stage on the GPU),
     "upload" or "download".
@@ -29,8 +28,8 @@ class Stage:
 
 
 def prune(nodes: list[Node], outputs: list[DataNode], given: Collection[int] = ()) -> list[Node]:
-    """The nodes that outputs depend on, or that ask to be preserved, in the order of their definition. The outputs of
-    those in `given` are there already."""
+    """The nodes that outputs depend on, or that must be preserved, in order of definition. The outputs of nodes in
+    `given` are already available."""
     needed: set[int] = set()
     todo = [o.source for o in outputs] + [n for n in nodes if n.op.values.get("preserve")]
     while todo:
@@ -42,7 +41,7 @@ def prune(nodes: list[Node], outputs: list[DataNode], given: Collection[int] = (
 
 
 def unused_outputs(nodes: list[Node], outputs: list[DataNode]) -> dict[Node, list[int]]:
-    """Of the user's sources: what each call gives and nothing uses. The source makes it all the same."""
+    """The unused outputs of each of the user's sources, which produce them all the same."""
     used = {(d.source.number, d.index) for n in nodes for d in (*n.inputs, *n.arg_nodes())}
     used |= {(o.source.number, o.index) for o in outputs}
     sources = [n for n in nodes if isinstance(n.op, Source) and n.op.sets_batch_size]
@@ -59,20 +58,20 @@ def kind_of(node: Node) -> str:
         return "upload" if node.op.to == "gpu" else "download"
     if node.op.gpu_stage and node.device != "cpu":
         return "operator"
-    moves_pointers = not node.op.kernel and not node.op.aliases  # conditionals, which need no kernel on the GPU
+    moves_pointers = not node.op.kernel and not node.op.aliases  # conditionals, which need no GPU kernel
     if node.device == "gpu" and not moves_pointers:
         return "gpu"
     return "source" if isinstance(node.op, Source) else "chain" if node.op.in_chain(len(node.inputs)) else "batch"
 
 
 def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
-    """Orders the nodes into stages. The outputs of the nodes in `given` are there already.
+    """Groups the nodes into stages, in order. The outputs of nodes in `given` are already available.
 
-    Batch-wise operators run as early as they can, copies to the GPU as many at once as there are then, and chains that
-    arguments depend on before others, so that the arguments are there before a chain begins; a chain then takes in
-    every native operator that depends on nothing but itself and what has run; on the GPU also those that read the same.
-    Data-dependent arguments and inputs whose data decides a shape (encoded images, say) end a chain, as do operators of
-    which a kernel says how much it has made: shapes of a whole chain are inferred before its pixels are touched.
+    Batch-wise operators run as early as possible, all copies to the GPU that are ready at once, and chains that
+    arguments depend on before others, so that arguments are available before a chain starts. A chain then takes in
+    every native operator that depends only on the chain and earlier stages; on the GPU also those with the same inputs.
+    A chain ends before operators whose arguments are data of the chain, or whose shapes depend on its data (such as
+    encoded images), and after operators with `shortens`: shapes of a whole chain are inferred before it runs.
     """
     left = list(nodes)
     arguments = _for_arguments(nodes)
@@ -90,7 +89,7 @@ def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
     while left:
         early = next((n for n in left if kind_of(n) not in _CHAINS and ready(n)), None)
         if early is not None and kind_of(early) == "upload":
-            # What else can be made by the CPU comes first, so that all goes to the GPU together.
+            # Run other ready CPU nodes first, so that as many batches as possible are copied together.
             more = (n for n in left if kind_of(n) in ("source", "batch") and n.device == "cpu" and ready(n))
             early = next(more, early)
         if early is not None:
@@ -121,8 +120,8 @@ def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
 
 
 def _are_siblings(node: Node, chain: list[Node]) -> bool:
-    """Whether a node reads what one of a chain reads, or neither has inputs. On the GPU what they do then travels there
-    in one copy."""
+    """Whether a node shares an input with a chain, or both have nodes without inputs. On the GPU, their arguments are
+    then sent in one copy."""
     read = {i.source.number for n in chain for i in n.inputs}
     if not node.inputs:
         return any(not n.inputs for n in chain)
@@ -130,7 +129,7 @@ def _are_siblings(node: Node, chain: list[Node]) -> bool:
 
 
 def uploaded(nodes: list[Node], source: Node) -> set[int]:
-    """The outputs of a node that no other node but copies of all samples to the GPU reads."""
+    """The outputs of a node that are only read by copies of all samples to the GPU."""
     read: dict[int, bool] = {}
     for n in nodes:
         for d in (*n.inputs, *n.arg_nodes()):
@@ -140,8 +139,7 @@ def uploaded(nodes: list[Node], source: Node) -> set[int]:
 
 
 def _for_arguments(nodes: list[Node]) -> set[int]:
-    """The nodes that an argument of another one, an input that it peeks into, or the condition of a branch, depends
-    on."""
+    """The nodes that are needed for an argument, an input that is peeked into, or the condition of a branch."""
     needed: set[int] = set()
     for n in reversed(nodes):
         needed.update(d.source.number for d in n.arg_nodes())
@@ -154,7 +152,7 @@ def _for_arguments(nodes: list[Node]) -> set[int]:
 
 
 def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[tuple[int, int]]]:
-    """For each stage the outputs (node number, index) that nothing needs once it has run."""
+    """For each stage, the outputs (node number, index) that are not needed after it."""
     last: dict[tuple[int, int], int] = {}
     for i, stage in enumerate(stages):
         for node in stage.nodes:

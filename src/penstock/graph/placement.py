@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which device an operator runs and its inputs lie; copies between the devices are operators too."""
+"""Devices of operators and their inputs; copies between devices are operators too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .unbound import UNBOUND, adopt
 
 
 class Transfer(Operator, abstract=True):
-    """Copies a batch to the other device. Made by `DataNode.gpu()` and `.cpu()`, and where a GPU operator reads what is
+    """Copies a batch to the other device. Created by `DataNode.gpu()` and `.cpu()`, and for GPU operators with inputs
     on the CPU."""
 
     to = ""
@@ -33,15 +33,15 @@ class ToCpu(Transfer, abstract=True):
 
 
 def origin(node: DataNode) -> DataNode:
-    """What a copy on the other device was made of; the node itself if it is no copy."""
+    """The DataNode that was copied to the other device; the node itself if it is not a copy."""
     return node.source.inputs[0] if isinstance(node.source.op, Transfer) else node
 
 
 def move(node: DataNode, to: str) -> DataNode:
-    """The same batch on the device "cpu" or "gpu"; copied once, however often it is asked for."""
+    """The same batch on the device "cpu" or "gpu"; copied only once."""
     if node.device == to:
         return node
-    from .trace import stack  # which imports this module
+    from .trace import stack  # imported here, as it imports this module
 
     definition = stack()[-1].definition if stack() else UNBOUND
     node = adopt(definition, node)
@@ -59,7 +59,7 @@ def move(node: DataNode, to: str) -> DataNode:
 
 
 def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
-    """The device of a call: the one asked for; if none is, the GPU where an input is there already."""
+    """The device of a call: the requested one; otherwise the GPU if an input is on the GPU."""
     name = cls.display_name()
     if device is None:
         on_gpu = any(isinstance(i, DataNode) and i.device == "gpu" for i in inputs)
@@ -80,8 +80,8 @@ def choose(cls: type[Operator], device: str | None, inputs: tuple) -> str:
 
 
 def check_inputs(cls: type[Operator], device: str | None, inputs: tuple) -> None:
-    """Refuses inputs on the CPU for an operator on the GPU, as DALI does: nothing is copied that nobody asked for.
-    Constants are copied once."""
+    """Rejects CPU inputs of a GPU operator, as DALI does: there are no implicit copies. Constants are allowed and
+    copied once."""
     nodes = [(i, x) for i, x in enumerate(inputs) if isinstance(x, DataNode)]
     if (device or ("gpu" if any(x.device == "gpu" for _, x in nodes) else "cpu")) != "gpu":
         return
@@ -95,8 +95,8 @@ def check_inputs(cls: type[Operator], device: str | None, inputs: tuple) -> None
 
 
 def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], arguments: dict[str, Any]) -> tuple:
-    """The inputs where an operator of `device` reads them: a GPU operator everything on the GPU but what is read to
-    plan its work, a CPU operator everything on the CPU, either of them metadata anywhere."""
+    """Moves the inputs to the device that the operator reads them on: for a GPU operator the GPU, except inputs needed
+    to plan its work; for a CPU operator the CPU. Metadata may be on either."""
     for name, value in arguments.items():
         for d in value if isinstance(value, list) else [value]:
             if isinstance(d, DataNode) and d.device == "gpu":
@@ -104,14 +104,14 @@ def place(cls: type[Operator], device: str, inputs: tuple[DataNode, ...], argume
                     f"{cls.display_name()}: argument '{name}' is on the GPU; arguments are read by the CPU: compute "
                     f"them there, or copy them with .cpu()"
                 )
-    # A CPU operator has inputs on the GPU where it was asked for there and the CPU does it.
+    # A CPU operator has inputs on the GPU if it was requested there, but runs on the CPU.
     where = "gpu" if device == "gpu" else "cpu"
     return tuple(x if i in cls.metadata else move(x, "cpu" if i in cls.peeks else where) for i, x in enumerate(inputs))
 
 
 def is_made_on_cpu(cls: type[Operator], device: str) -> bool:
-    """Whether an operator asked for on the GPU is done by the CPU and its outputs are copied: those that bring data in,
-    or make it by no kernel that the GPU has, and mixed decoders without a GPU form."""
+    """Whether an operator requested on the GPU runs on the CPU and its outputs are copied: sources, operators without a
+    GPU kernel, and mixed decoders without a GPU form."""
     if device == "mixed":
         return not cls.gpu_stage
     if device != "gpu" or cls.runs_on_gpu:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites functions that return from inside of an `if`: to one `return`, at the end."""
+"""Rewrites functions with `return` inside an `if` to have one `return` at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def jumps(node: ast.If) -> str:
-    """The word by which a branch of an `if` leaves it: "return", "break", "continue", or ""."""
+    """The statement that leaves a branch of an `if`: "return", "break", "continue", or ""."""
 
     def find(node: ast.AST, in_loop: bool) -> str:
         if isinstance(node, ast.Return):
@@ -29,7 +29,7 @@ def jumps(node: ast.If) -> str:
 
 
 def _returns(statement: ast.stmt) -> bool:
-    """Whether an `if` has a `return` that can be lowered: in a branch, not in a loop, `with` or `try` in it."""
+    """Whether an `if` has a `return` that can be rewritten: directly in a branch, not in a loop, `with` or `try`."""
     if not isinstance(statement, ast.If):
         return False
     return any(isinstance(s, ast.Return) or _returns(s) for s in (*statement.body, *statement.orelse))
@@ -45,7 +45,7 @@ def _always_returns(body: list[ast.stmt]) -> bool:
 
 
 def lower_returns(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The body of a function with one `return`, if it has any inside of an `if`."""
+    """Returns the body with one `return`, if it has any inside an `if`."""
     if not any(_returns(s) for s in body):
         return body
     lowered = _lower(body)
@@ -60,10 +60,10 @@ def _lower(body: list[ast.stmt]) -> list[ast.stmt]:
         if isinstance(statement, ast.Return):
             value = statement.value or ast.Constant(None)
             out.append(_assign(value, statement))
-            return out  # what follows is never reached
+            return out  # the rest is unreachable
         if isinstance(statement, ast.If) and _returns(statement):
             rest = body[i + 1 :]
-            # What follows belongs to the branch that goes on; where both may, each gets a copy.
+            # The rest moves into the branches that continue; if both do, each gets a copy.
             first, second = (
                 b if _always_returns(b) else [*b, *copy.deepcopy(rest)] for b in (statement.body, statement.orelse)
             )

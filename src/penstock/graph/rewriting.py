@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rewriting of conditionals.py, statement by statement.
+"""The AST transformation for conditionals.py.
 
-What remains are the user's own statements in their order: an `if` becomes
+The user's statements keep their order. An `if` becomes
 
     c = if_(test)
     if c.then(names, places):
@@ -11,7 +11,7 @@ What remains are the user's own statements in their order: an `if` becomes
         with c: <second branch>
     <variables of both branches are merged, if the test is data>
 
-A `return` inside of an `if` becomes an assignment, and what follows the `if` moves into the branch that goes on.
+A `return` inside an `if` becomes an assignment, and the statements after the `if` move into the branch that continues.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 
 from .returns import jumps, lower_returns
 
-NAME = "_penstock_"  # what the converted code calls the functions of branching.py by
+NAME = "_penstock_"  # the name of branching.py's functions in converted code
 _COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _COMPARISONS |= {ast.Is: "is", ast.IsNot: "isnot", ast.In: "in", ast.NotIn: "notin"}
 
 
 class Converter(ast.NodeTransformer):
-    """Replaces what decides; `changed` says whether there was anything."""
+    """Replaces conditionals; `changed` says whether there were any."""
 
     def __init__(self, owner: str):
         self.owner = owner.lstrip("_")
@@ -35,7 +35,7 @@ class Converter(ast.NodeTransformer):
         self.count = 0
 
     def function(self, node: Any) -> Any:
-        """The function itself, without decorators, defaults and annotations, which were evaluated already."""
+        """Converts the function, and removes decorators, defaults and annotations, which are already evaluated."""
         a = node.args
         a.defaults = [ast.Constant(None) for _ in a.defaults]
         a.kw_defaults = [d and ast.Constant(None) for d in a.kw_defaults]
@@ -78,7 +78,7 @@ class Converter(ast.NodeTransformer):
         self.owner = owner
         return node
 
-    # Names of the form __x inside of a class stand for _Class__x, which the compiler can't know here.
+    # Names __x inside a class stand for _Class__x, but the compiler does not know the class here.
 
     def _mangled(self, name: str) -> str:
         private = self.owner and name.startswith("__") and not name.endswith("__")
@@ -160,7 +160,7 @@ class Converter(ast.NodeTransformer):
 
 
 def _own(function: ast.AST):
-    """What is in a function, but not in the functions in it."""
+    """The nodes in a function, excluding those in nested functions."""
     for child in ast.iter_child_nodes(function):
         yield child
         if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -168,12 +168,12 @@ def _own(function: ast.AST):
 
 
 def _binds(node: ast.AST) -> bool:
-    """Whether an expression assigns or waits, which it could not do from inside of a lambda."""
+    """Whether an expression assigns, awaits or yields, which is not possible inside a lambda."""
     return any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(node))
 
 
 def assigned(body: list[ast.stmt]) -> set[str]:
-    """The names that statements assign, in the function that they are in."""
+    """The names that statements assign in their function."""
     names: set[str] = set()
 
     def visit(node: ast.AST) -> None:
@@ -200,7 +200,7 @@ def assigned(body: list[ast.stmt]) -> set[str]:
 
 
 def stored(node: ast.AST) -> set[str]:
-    """The places that are assigned in statements: ".name" for an attribute, "[]" for an item of anything."""
+    """The places assigned in statements: ".name" for an attribute, "[]" for an item of anything."""
     places = set()
     for n in ast.walk(node):
         if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, (ast.Store, ast.Del)):
@@ -213,7 +213,7 @@ def _strings(values: list[str]) -> ast.expr:
 
 
 def _at(node: Any, place: ast.AST) -> Any:
-    """Gives a made node, and all in it that has none, the line of the user's text that it stands for."""
+    """Gives new nodes the line of the user's code that they stand for."""
     for n in ast.walk(node):
         if "lineno" in n._attributes and not hasattr(n, "lineno"):
             ast.copy_location(n, place)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scopes: the branches of conditionals, in which operators see only the samples for which a condition holds.
+"""Scopes: the branches of conditionals, where operators process only the samples for which a condition holds.
 
-A node runs in a scope; what it reads of the scopes around is split there, once. Nodes without any data as input, such
+A node runs in a scope; its inputs from outer scopes are split once per scope. Nodes without data as input, such
 as readers and random numbers, run for the whole batch.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """The samples of `parent` (None: of the batch) for which `condition`, which is of `parent`, is true, or false if
+    """The samples of `parent` (None: of the batch) for which `condition`, a DataNode of `parent`, is true; or false if
     not `branch`."""
 
     __slots__ = ("branch", "condition", "depth", "parent", "sites")
@@ -35,7 +35,7 @@ class Scope:
         return self.condition.source.number, self.condition.index
 
     def holds(self, other: Scope | None) -> bool:
-        """Whether `other` is this scope or one inside of it."""
+        """Whether `other` is this scope or inside it."""
         while other is not None and other.depth > self.depth:
             other = other.parent
         return other is self
@@ -47,7 +47,7 @@ class Scope:
 
 @contextmanager
 def inside(definition: Definition, scope: Scope | None):
-    """Nodes added meanwhile run in `scope`."""
+    """Context manager: nodes added inside run in `scope`."""
     before, definition.scope = definition.scope, scope
     try:
         yield
@@ -56,7 +56,8 @@ def inside(definition: Definition, scope: Scope | None):
 
 
 def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNode:
-    """The samples of `data` that belong to a scope. ValueError if it was made inside of another branch."""
+    """The samples of `data` that belong to a scope; adds a split if needed. ValueError if it was computed in another
+    branch."""
     data = adopt(definition, data)
     its = data.source.branch
     if its is scope:
@@ -86,8 +87,8 @@ def add(
     scope: Scope | None,
     branch: Scope | None,
 ) -> DataNode:
-    """Adds a node of the conditional operator `name`, which runs in `scope` and whose output belongs to `branch`, where
-    its first input is."""
+    """Adds a node of the conditional operator `name`, on the device of its first input. It runs in `scope`, and its
+    output belongs to `branch`."""
     cls = REGISTRY[name]
     constants = {n: values.get(n, a.default) for n, a in cls.schema.items()}
     number = definition.next_number()
@@ -98,7 +99,7 @@ def add(
 
 
 def merge(definition: Definition, then: DataNode, otherwise: DataNode, branches: tuple[Scope, Scope]) -> DataNode:
-    """The samples of both branches as one batch, in the scope around them; on the GPU if those of one are."""
+    """Merges the samples of both branches into one batch in the surrounding scope; on the GPU if either is there."""
     inputs = (bring(definition, then, branches[0]), bring(definition, otherwise, branches[1]))
     if any(data.device == "gpu" for data in inputs):
         inputs = (move(inputs[0], "gpu"), move(inputs[1], "gpu"))

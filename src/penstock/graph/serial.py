@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a pipeline as data (what JSON can hold), and back. Reading it imports and executes nothing.
+"""Converts the nodes of a pipeline to JSON-compatible data, and back. Reading it imports and executes nothing.
 
-Functions of the user's are named, "module:qualname"; whoever reads it supplies them.
+User functions are stored by name, "module:qualname"; the reader must supply them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ENUMS = {c.__name__: c for c in (dtypes.DALIDataType, dtypes.DALIImageType, dty
 
 
 class NotSerializable(TypeError):
-    """A value that can't be written as data."""
+    """A value that can't be serialized."""
 
 
 def name_of(function: Any) -> str:
-    """How a function is named."""
+    """The name under which a function is stored."""
     owner = function if hasattr(function, "__qualname__") else type(function)
     return f"{owner.__module__}:{owner.__qualname__}"
 
@@ -38,7 +38,7 @@ def name_of(function: Any) -> str:
 
 
 def encoded(value: Any) -> Any:
-    """A value without functions."""
+    """Encodes a value without functions."""
     return _encode(value, {})
 
 
@@ -76,14 +76,14 @@ def _encode(value: Any, functions: dict[str, Any]) -> Any:
 
 
 def _outputs(outputs: Any) -> Any:
-    """What a call returned, with [node, output] for each output."""
+    """The outputs of a call, with [node, output] for each."""
     if isinstance(outputs, dict):
         return {k: _outputs(x) for k, x in outputs.items()}
     return _edge(outputs) if isinstance(outputs, DataNode) else [_outputs(x) for x in outputs]
 
 
 def _returned(outputs: Any, data: Callable[[Any], DataNode]) -> Any:
-    """The outputs again."""
+    """The reverse of `_outputs`."""
     if isinstance(outputs, dict):
         return {k: _returned(x, data) for k, x in outputs.items()}
     is_one = len(outputs) == 2 and all(isinstance(x, int) for x in outputs)
@@ -99,7 +99,7 @@ def _decode(value: Any, functions: Mapping[str, Any], data: Callable[[Any], Data
         return _ENUMS[value["enum"]][value["name"]]
     if "array" in value:
         dtype = np.dtype(value["array"])
-        dtypes.from_numpy(dtype)  # no other types
+        dtypes.from_numpy(dtype)  # rejects other types
         array = np.frombuffer(base64.b64decode(value["data"]), dtype)
         array = array.reshape(value["shape"]).copy()
         return array[()] if value["scalar"] else array
@@ -124,7 +124,7 @@ def _edge(data: DataNode) -> list[int]:
 
 
 def dump(definition: Definition, functions: dict[str, Any]) -> dict[str, Any]:
-    """`scopes` and `nodes`; the functions in them are added to `functions` by name. NotSerializable names operator and
+    """Returns `scopes` and `nodes`; adds their functions to `functions` by name. NotSerializable names the operator and
     argument."""
     scopes: list[Scope] = []
 
@@ -160,9 +160,9 @@ def dump(definition: Definition, functions: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(content: dict[str, Any], definition: Definition, functions: Mapping[str, Any]) -> Callable[[Any], DataNode]:
-    """Adds the nodes to an empty definition. Returns what finds the DataNode of [node, output].
+    """Adds the nodes to an empty definition. Returns a function from [node, output] to its DataNode.
 
-    ValueError, TypeError or KeyError if the content makes no sense."""
+    Raises ValueError, TypeError or KeyError if the content is invalid."""
     nodes: list[Node] = definition.nodes
     scopes: dict[int, Scope] = {}
 

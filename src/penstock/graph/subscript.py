@@ -33,7 +33,7 @@ newaxis = NewAxis()
 
 
 def subscript(data: DataNode, key: Any) -> DataNode:
-    """What `data[key]` is."""
+    """Implements `data[key]`."""
     pattern, names = "", []
     kwargs: dict[str, Any] = {}
     for item in key if isinstance(key, tuple) else (key,):
@@ -61,7 +61,7 @@ def subscript(data: DataNode, key: Any) -> DataNode:
 
 
 def _bound(value: Any) -> Any:
-    """An end or the step of a slice, which may lie anywhere beyond the data, as in Python."""
+    """A bound or step of a slice; may lie outside of the data, as in Python."""
     value = _integer(value)
     return value if isinstance(value, DataNode) else min(max(value, -(2**31)), 2**31 - 1)
 

@@ -33,13 +33,13 @@ def stack() -> list:
 def check_constants(
     cls: type[Operator], kwargs: dict[str, Any], warned: Collection[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits keyword arguments into checked constants and those that are data. Raises TypeError or ValueError.
+    """Splits keyword arguments into checked constants and DataNodes. Raises TypeError or ValueError.
 
-    Warns of deprecated arguments, but not of those in `warned`."""
+    Warns about deprecated arguments, except those in `warned`."""
     values: dict[str, Any] = {}
     data: dict[str, Any] = {}
     for name, value in kwargs.items():
-        if name == "seed" and name not in cls.schema:  # once an argument of all operators
+        if name == "seed" and name not in cls.schema:  # formerly an argument of all operators
             if name not in warned:
                 warn_deprecated(f"{cls.display_name()} draws no random numbers: its 'seed' has no effect")
             continue
@@ -47,7 +47,7 @@ def check_constants(
         if arg.deprecated and name not in warned:
             warn_deprecated(f"{cls.display_name()}: argument '{name}' is deprecated: {arg.deprecated}")
         if isinstance(value, np.ndarray) and isinstance(arg, PerSample) and name not in cls.tensors:
-            # What has more axes than the argument's type is a tensor that is the same for all samples.
+            # An array with more axes than the argument's type is a tensor that is the same for all samples.
             value = constant(value) if value.ndim > arg.vector and value.size > 1 else value
         is_data = isinstance(value, DataNode)
         if name in cls.tensors and not is_data and np.ndim(value):
@@ -66,7 +66,7 @@ def check_constants(
                 converted = arg.convert(value)
             except (TypeError, ValueError) as e:
                 raise of_argument(e, f"{cls.display_name()}: {e}") from None
-            if converted is not DALIDataType.NO_TYPE or arg.default is not None:  # else it is as good as not given
+            if converted is not DALIDataType.NO_TYPE or arg.default is not None:  # otherwise treated as not given
                 values[name] = converted
     return values, data
 
@@ -80,8 +80,8 @@ def _brought(definition: Definition, value: Any, scope: Scope | None) -> Any:
 def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
     """The value as an array of type `dtype`; if not given, 64-bit numbers, Python's default, become 32-bit ones.
 
-    What is beyond the range of `dtype` becomes its end. To integers, elements of arrays are rounded, halves away from
-    zero, and single numbers are cut, as `int` does."""
+    Values are clamped to the range of `dtype`. For integer types, elements of arrays are rounded, halves away from
+    zero, and scalars are truncated, like `int`."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -105,12 +105,13 @@ def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
 
 
 def constant(value: Any) -> DataNode:
-    """A constant where an operator takes data."""
+    """A constant as a DataNode."""
     return call(REGISTRY["constant"], (), {"value": constant_array(value)})
 
 
 def _check_unbound(cls: type[Operator], inputs: tuple) -> None:
-    """Outside of a pipeline numbers, lists and arrays are constants; batches are not."""
+    """Raises RuntimeError for batches as inputs outside of a pipeline; numbers, lists and arrays are constants
+    there."""
     data = next((i for i in inputs if hasattr(i, "as_tensor")), None)
     if data is not None:
         raise RuntimeError(
@@ -127,12 +128,12 @@ def _check_devices(cls: type[Operator], device: str | None, inputs: tuple) -> No
         raise of_argument(e, "\n".join([str(e), "", *map(str, user_sites())])) from None
 
 
-# What is meant by a number after the inputs, if an operator has no required argument, and none of its own name.
+# Arguments that a positional number probably means, if the operator has no required argument and none of its own name.
 _USUAL = ("angle", "size", "crop", "perm", "shape", "window_size", "mean", "axes", "quality", "horizontal", "file_root")
 
 
 def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
-    """What to write for numbers that were given by position, where only data may be: `size=224`."""
+    """A hint for numbers given by position where only data is accepted: `size=224`."""
     if not extra or extra[0] is None or any(isinstance(v, DataNode) for v in extra):
         return ""
     value = extra[0]
@@ -153,10 +154,10 @@ def call(
 ) -> Any:
     """Adds a call of operator `cls` to the pipeline being defined. Returns its output, or a list of them.
 
-    The inputs of calls in the user's program have to lie where the operator runs; those of our own are copied there.
+    Inputs of calls in the user's program must be on the operator's device; those of internal calls are copied there.
 
-    Where an input is a list of DataNodes, the call is made for each of its elements and a list is returned, unless it
-    has one only.
+    If an input is a list of DataNodes, the operator is called for each element and a list is returned, unless it
+    has only one element.
     """
     lists = [i for i in inputs if isinstance(i, (list, tuple)) and any(isinstance(d, DataNode) for d in i)]
     if lists:
@@ -207,17 +208,17 @@ def call(
         data = {n: _brought(definition, v, scope) for n, v in data.items()}
         made_on_cpu = placement.is_made_on_cpu(cls, device)
         edges = placement.place(cls, "cpu" if made_on_cpu else device, edges, data)
-        # Arguments left out keep their default, so that the operator sees in `given` what the user said.
+        # Omitted arguments keep their default, so that `given` contains only what the user passed.
         op = cls(
             {n: values.get(n, None if n in data or a.required else a.default) for n, a in cls.schema.items()},
             {*values, *data},
         )
     except (TypeError, ValueError) as e:
-        # `setup` says only what is wrong.
+        # Errors of `setup` do not name the operator.
         who = "" if str(e).startswith(cls.display_name()) else f"{cls.display_name()}: "
         where = "\n\n" + "\n".join(map(str, sites)) if sites else ""
         raise of_argument(e, f"{who}{e}{where}") from None
-    number = definition.next_number()  # constants among the inputs have got theirs
+    number = definition.next_number()  # constants among the inputs already have numbers
     where = "cpu" if made_on_cpu else device
     node = Node(op, edges, data, name or f"__{cls.__name__.lstrip('_')}_{number}", number, where, sites)
     node.scope = node.branch = scope

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that are called outside of any pipeline: `images = fn.external_source(...)` before the pipeline whose
-outputs are made of them.
+"""Operators called outside of any pipeline, such as `images = fn.external_source(...)` before the pipeline that
+uses them.
 
-Such a node belongs to no pipeline. Each pipeline that uses it, or what was made of it, gets a node of its own like it:
-so a constant of a module serves all pipelines of a program.
+Such a node belongs to no pipeline. Each pipeline that uses it, or nodes that depend on it, gets its own copy,
+so a constant of a module can be used in all pipelines of a program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .node import DataNode, Node
 
 
 class Unbound(Definition):
-    """Takes nodes that belong to no pipeline. It keeps none: they live for as long as somebody refers to them."""
+    """Accepts nodes that belong to no pipeline. It stores none: they live as long as they are referenced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ UNBOUND = Unbound()
 
 
 def adopt(definition: Definition, data: DataNode) -> DataNode:
-    """The same output of a pipeline's own node; of that node's, which is made if it isn't there yet."""
+    """The same output of the pipeline's own copy of the node, which is created if needed."""
     if not data.source.is_unbound or definition is UNBOUND:
         return data
     if data.source not in definition.adopted:
@@ -50,15 +50,15 @@ def adopt(definition: Definition, data: DataNode) -> DataNode:
 
 
 def input_name(definition: Definition, data: DataNode) -> str:
-    """The name of the operator whose output `data` is, or is a copy of on the other device."""
-    from .placement import origin  # which imports this module
+    """The name of the operator that produces `data`, or its original if it is a copy on the other device."""
+    from .placement import origin  # imported here, as it imports this module
 
     source = origin(data).source
     return definition.adopted.get(source, source).name
 
 
 def _like(definition: Definition, node: Node) -> Node:
-    """A node of `definition` that does what an unbound one says, on what was adopted before."""
+    """Copies an unbound node into `definition`, where its parents were already adopted."""
 
     for parent in node.parents():
         if not parent.is_unbound and definition.names.get(parent.name) is not parent:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which readers give only the beginning of files, because the decoders behind them read what they need of the rest."""
+"""Selects readers that read only the beginning of files, because the decoders after them read the rest as needed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .node import DataNode, Node
 
 
 def leave_rest(nodes: list[Node], outputs: list[DataNode]) -> None:
-    """Sets `leaves_rest` of readers whose files go to nobody but decoders on the CPU that can read on (`reads_rest`),
-    and `gives_parts` where only windows are taken of what these decode (`cuts`)."""
+    """Sets `leaves_rest` for readers whose files are used only by CPU decoders that can continue reading
+    (`reads_rest`), and `gives_parts` if only windows of the decoded images are used (`cuts`)."""
     users: dict[tuple[int, int], list[Node | None]] = {}
     for o in outputs:
         users.setdefault((o.source.number, o.index), []).append(None)

@@ -13,5 +13,5 @@ from .policies import StreamPolicy as StreamPolicy
 
 __all__ = ["DataNode", "OperatorConcurrency", "Pipeline", "StreamPolicy", "do_not_convert", "pipeline_def"]
 
-Pipeline.__module__ = __name__  # by which programs and messages know it
-experimental = sys.modules[__name__]  # programs import `nvidia.dali.pipeline.experimental`, in this way or that
+Pipeline.__module__ = __name__  # the public path, used in messages and by programs
+experimental = sys.modules[__name__]  # some programs import it as `nvidia.dali.pipeline.experimental`

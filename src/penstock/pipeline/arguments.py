@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a `Pipeline` as type checkers see them where they are handed on. Nobody else imports it."""
+"""Types of the arguments of a `Pipeline`, for functions that forward them. Imported only by type checkers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 
 class PipelineArguments(TypedDict, total=False):
-    """As `Settings` has them."""
+    """The same arguments as `Settings`."""
 
     batch_size: int | None
     num_threads: int | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a training would be with a pipeline that costs nothing: one batch, given out again and again."""
+"""Measures how fast a training would be with a pipeline that costs nothing, by repeating one batch."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Ceiling:
 
 
 class _Repeated(Executor):
-    """In the place of a pipeline's executor, which keeps what it has prepared: makes no batch."""
+    """Replaces a pipeline's executor, which keeps its prepared batches; makes no batch itself."""
 
     def __init__(self, executor: Executor, outputs: list[Batch], batches: int | None):
         self.executor, self._outputs, self._batches = executor, outputs, batches
@@ -82,7 +82,7 @@ class _Repeated(Executor):
         self._first_ns = self._last_ns = 0
 
     def samples_per_s(self) -> float:
-        """Between the first batch and the last: what the consumer does with one lies between two."""
+        """The speed between the first and the last batch, which includes the consumer's work."""
         n = (self._given - 1) * len(self._outputs[0])
         return n / ((self._last_ns - self._first_ns) / 1e9) if n > 0 else 0.0
 
@@ -100,7 +100,7 @@ class _Repeated(Executor):
         return False  # so `iter_setup` is not called either
 
     def has_data(self) -> bool:
-        return False  # one at a time is asked for
+        return False  # so that one batch at a time is requested
 
     def consumer_is_polling(self) -> bool:
         return False

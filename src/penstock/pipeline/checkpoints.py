@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on later: checkpoints of a `Pipeline`."""
+"""Saves and restores checkpoints of a `Pipeline`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .settings import Settings
 
 
 class Checkpoints:
-    """Saves where a pipeline is, and lets it go on from there."""
+    """Saves the state of a pipeline, and continues from a saved state."""
 
     def __init__(self, settings: Settings):
         self._settings = settings
@@ -26,21 +26,21 @@ class Checkpoints:
 
     @property
     def restored(self) -> checkpoints.Checkpoint | None:
-        """The checkpoint that the pipeline goes on from."""
+        """The checkpoint that the pipeline continues from; None if none was given."""
         return self._settings.checkpoint
 
     def start(self, plan: Plan, executor: Executor) -> None:
-        """To be called before the first batch is made."""
+        """Call before the first batch is made."""
         if self.is_enabled:
             _check_sources(plan)
             executor.keep_state()
             if not any(n.op.values.get("lazy_init") for n in plan.sources):
-                checkpoints.describe(plan)  # now, so that saving takes no time
+                checkpoints.describe(plan)  # computed now, so that saving is fast
         if self.restored is not None:
             executor.restore(self.restored.restore(plan))
 
     def state(self, executor: Executor) -> State:
-        """Where the pipeline is, for `save`."""
+        """The state of the pipeline, for `save`."""
         self.check_enabled()
         return executor.state()
 
@@ -49,11 +49,12 @@ class Checkpoints:
             raise RuntimeError("build the pipeline with enable_checkpointing=True to save checkpoints of it")
 
     def save(self, plan: Plan, state: State, iterator: dict[str, Any] | None = None) -> bytes:
-        """The checkpoint as JSON; `iterator` is what an iterator adds to it."""
+        """Returns the checkpoint as JSON; `iterator` is the state that an iterator adds."""
         return checkpoints.save(plan, state, sys.modules["penstock"].__version__, iterator)
 
     def left_over(self, plan: Plan, reader: str | None) -> tuple[int, int]:
-        """The epoch of a reader and the samples it divides among its shards at first, when their number has changed."""
+        """If the number of shards has changed: the epoch, and the number of samples that a reader first divides among
+        its new shards."""
         return next(plan.source_op(n).left_over() for n in plan.sources if n.name == reader)
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`@pipeline_def(debug=True)`: the function that defines the pipeline runs for every batch, and what operators return
-has values at once."""
+"""`@pipeline_def(debug=True)`: runs the definition for every batch; operators return values at once."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ class DebugPipeline(Pipeline):
             raise ValueError("a pipeline needs a batch_size before it can be run")
         if self._checkpoints.is_enabled:
             raise ValueError("checkpoints can't be saved in debug mode; leave out debug=True or enable_checkpointing")
-        settings, graph = self._settings, weakref.ref(self._graph)  # not part of a cycle
+        settings, graph = self._settings, weakref.ref(self._graph)  # weak, to avoid a reference cycle
 
         def session() -> Any:
             known = graph()

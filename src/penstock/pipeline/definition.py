@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pipeline_def`: from a function that defines a graph to pipelines."""
+"""`pipeline_def`: turns a function that defines a graph into a function that creates pipelines."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def pipeline_def(
                 valid = [*parameters, *NAMES]
                 raise TypeError(f"{name}() got an unexpected argument '{k}'.{suggest(k, valid)}")
             own[k] = rest.pop(k)
-        # An argument that the pipeline and the function both have goes to both, as far as they take it.
+        # An argument of both the pipeline and the function is passed to both.
         both = {k: v for k, v in own.items() if k in NAMES and k not in pipeline_kwargs}
         cls = _debug_pipeline() if debugged else Pipeline
         pipe = cls(**{**pipeline_kwargs, **both, **rest})
@@ -101,7 +101,7 @@ def pipeline_def(
 
 
 def _debug_pipeline() -> Any:
-    from .debugging import DebugPipeline  # which needs Pipeline, and is needed seldom
+    from .debugging import DebugPipeline  # imported here, as it imports Pipeline and is rarely needed
 
     return DebugPipeline
 
@@ -125,8 +125,7 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
 
 
 class _Conversion:
-    """What a function becomes with `enable_conditionals`, made once, when it is wanted. Picklable if the function is:
-    clusters send what programs define."""
+    """A function converted for `enable_conditionals`, at first use. Picklable if the function is, as clusters need."""
 
     def __init__(self, fn: Callable[..., Any], where: str):
         self._given = fn, where
@@ -142,7 +141,7 @@ class _Conversion:
 
 
 def _converted(fn: Callable[..., Any], where: str) -> Callable[..., Any]:
-    from ..graph import conditionals  # with the parser, for those who need it
+    from ..graph import conditionals  # imported only if needed, as it loads a parser
 
     try:
         return conditionals.converted_pipeline(fn)

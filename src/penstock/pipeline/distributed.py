@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines whose batches are made by workers: what is sent to these, and which pipelines can be."""
+"""Pipelines whose batches workers make: which pipelines support it, and what is sent to the workers."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 
 _CANNOT = "{} can't be sent to workers: {}. Define it in a module that workers can import, or leave out workers"
-_TRIAL_SAMPLES = 8  # samples, to see how much travels where
+_TRIAL_SAMPLES = 8  # samples used to measure the size of each output
 
 
 class SerializedPipeline(NamedTuple):
-    """A pipeline on its way to a worker."""
+    """A pipeline serialized for a worker."""
 
     content: dict[str, Any]
     functions: dict[str, Any]
-    sites: list[tuple[Site, ...]]  # the user's lines, by node
+    sites: list[tuple[Site, ...]]  # the user's code lines, by node
     storage: StorageSettings
     checkpoint: list[str] | None
     worker: int
 
     def for_worker(self, worker: int) -> bytes:
-        """For that worker, whose threads have names of their own."""
+        """Pickles it for one worker; its index determines the numbers of its threads in traces."""
         return pickle.dumps(self._replace(worker=worker), 5)
 
     def open(self) -> BatchMaker:
-        """At the worker: opens the sources and gives what makes the batches."""
+        """In the worker: opens the sources and returns the BatchMaker."""
         from ..cluster.batch_maker import BatchMaker
         from .pipeline import Pipeline
 
@@ -66,20 +66,19 @@ class SerializedPipeline(NamedTuple):
 
 
 def sends_over_network(settings: Settings) -> bool:
-    """Whether batches are sent from machine to machine, so that it pays to send less."""
+    """Whether batches are sent between machines, so that sending less data pays off."""
     return bool(settings.cluster)
 
 
 def arrange_nodes(definition: Definition, settings: Settings) -> list[Node]:
-    """The nodes of a definition, so that it can be cut where little is sent."""
+    """The nodes of a definition, arranged so that little data is sent where it is cut."""
     if sends_over_network(settings):
         windows_first(definition)
     return definition.nodes
 
 
 def why_only_here(plan: Plan, node: Node, others: str) -> str:
-    """Why batches that an operator takes part in can be made by this process only, and not by `others`; empty if they
-    can."""
+    """Why batches with this operator can be made only in this process, and not by `others`; empty if they can."""
     if node.op.in_order:
         return "it runs for one batch after the other, in order, in one process"
     if node in plan.sources and not plan.source_op(node).picks_suffice:
@@ -88,7 +87,7 @@ def why_only_here(plan: Plan, node: Node, others: str) -> str:
 
 
 def check_supported(plan: Plan, made: Cut, workers: Any) -> None:
-    """Raises ValueError for a pipeline of which workers can't make the batches, and says what to change."""
+    """Raises ValueError, which says what to change, for a pipeline whose batches workers can't make."""
     for node in plan.nodes:
         if node in plan.sources and node.number not in made.on_workers:
             why = "an argument that says what it reads comes from the GPU, which workers have none of"
@@ -105,7 +104,7 @@ def check_supported(plan: Plan, made: Cut, workers: Any) -> None:
 def producer_starter(
     plan: Plan, definition: Definition, sinks: list[Any], settings: Settings
 ) -> Callable[[Plan, Statistics], PoolProducer] | None:
-    """What starts the workers of a pipeline once its sources are open, if it has any."""
+    """A function that starts the workers once the sources are open; None without workers."""
     if not settings.workers:
         return None
     outputs = [definition.nodes[number].outputs[index] for number, index in plan.outputs]
@@ -138,7 +137,7 @@ def _start(
     local_plan = Plan(definition.nodes, outputs, local_sinks, plan.seed, made.on_workers)
     functions: dict[str, Any] = {}
     content = serialization.content_of_plan(worker_plan, definition, worker_sinks, settings, functions)
-    for number in here:  # what is preserved here is no business of workers
+    for number in here:  # nodes preserved in this process are not needed by workers
         content["nodes"][number]["arguments"].pop("preserve", None)
     for name, function in functions.items():
         if getattr(function, "__module__", "") == "__main__" or "<" in name:
@@ -161,8 +160,7 @@ def _start(
 
 
 def _sample_sizes(plan: Plan, definition: Definition, made: Cut, settings: Settings) -> dict[Edge, float]:
-    """How much a sample is in each place where the graph may be cut: of a few samples that are made for that. Nothing
-    if they can't be."""
+    """Bytes per sample at each possible cut of the graph, measured with a few samples. Empty if these can't be made."""
     nodes = [n for n in definition.nodes if n.number in made.on_workers and n.scope is None and n.branch is None]
     known = {n.number for n in plan.nodes}
     outputs = [d for n in nodes if n.number in known for d in n.outputs]
@@ -178,7 +176,7 @@ def _sample_sizes(plan: Plan, definition: Definition, made: Cut, settings: Setti
             e: float(b.spec.volumes().sum() * b.spec.dtype.itemsize) / max(len(rows), 1)
             for e, b in zip(trial.outputs, made_of_them)
         }
-    except Exception:  # what is wrong is told when it is met again
+    except Exception:  # the error is reported when it occurs again
         return {}
     finally:
         for op, state in zip(sources, before):
@@ -197,7 +195,7 @@ def _local_link(
 def _cluster_link(
     settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
 ) -> Callable[[int], WorkerLink]:
-    """Connects to Ray's cluster."""
+    """Connects to the Ray cluster."""
     from ..cluster import ray_link
 
     try:
@@ -211,14 +209,14 @@ def _cluster_link(
 
 
 def _worker_counts(settings: Settings) -> tuple[int, Limits]:
-    """How many workers to begin with, and how many there may be."""
+    """The number of workers to start with, and its limits."""
     from ..cluster.autoscaling import Limits, fixed
 
     least, most = settings.min_workers, settings.max_workers
     if settings.cluster:
         from ..cluster import ray_link
 
-        places = partial(ray_link.places, settings.num_threads)  # as machines come and go
+        places = partial(ray_link.places, settings.num_threads)  # varies as machines join and leave
         limits = Limits(fixed(least or 1) if least or most else places, fixed(most) if most else places)
         return limits.least(), limits
     given = settings.workers
@@ -228,6 +226,6 @@ def _worker_counts(settings: Settings) -> tuple[int, Limits]:
 
 
 def _with_line(definition: Definition, function: Any, text: str) -> str:
-    """The text, with the user's line at which the function is called."""
+    """The text, with the user's line that calls the function."""
     of = next((n for n in definition.nodes if any(v is function for v in n.op.values.values())), None)
     return text if of is None else of.describe(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as a pipeline returns them, checked against `output_dtype`, `output_ndim` and `output_layout`."""
+"""Wraps batches as pipelines return them, and checks them against `output_dtype`, `output_ndim` and `output_layout`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tensors import TensorListCPU
 
 @cache
 def _gpu_tensors() -> Any:
-    from ..tensors import TensorListGPU  # only pipelines with a GPU pay for its modules
+    from ..tensors import TensorListGPU  # imported only by pipelines with a GPU
 
     return TensorListGPU
 
@@ -25,12 +25,13 @@ def wrap(batch: Batch, cuda_stream: Any = None) -> Any:
 
 
 def per_output(value: Any, n: int) -> list[Any]:
-    """What is demanded of each of n outputs, from one value for all or a list."""
+    """The requirement for each of n outputs, from one value for all or a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value] * n
 
 
 def check(outputs: tuple[Any, ...], demanded: Mapping[str, Any]) -> None:
-    """PipelineError for outputs that do not have the required "dtype", "ndim" or "layout"; None requires nothing."""
+    """Raises PipelineError for outputs that do not have the required "dtype", "ndim" or "layout"; None requires
+    nothing."""
     for key, value in demanded.items():
         if value is None:
             continue

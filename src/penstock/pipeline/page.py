@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline as a page of HTML: where its time goes, its graph, its plan, pictures of its samples, and bad samples.
+"""HTML report of a pipeline: times, graph, plan, images of samples, and bad samples.
 
-Nothing is loaded from elsewhere, and there is no script in it, so it can be sent and opened anywhere.
+It has no external resources and no scripts, so it can be sent and opened anywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..exec.timeline import Span, spans
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
-_MOST_SPANS = 5000  # in the timeline: browsers get slow with more
+_MOST_SPANS = 5000  # in the timeline; browsers get slow with more
 _MOST_ERRORS = 100
 _WIDTH_PX = 1100
 _ROW_PX, _LABEL_PX, _CHARACTER_PX = 18, 170, 7.2
@@ -34,7 +34,7 @@ pre { background: var(--box); padding: .8em; } svg text { fill: currentColor; fo
 
 
 def write(pipe: Pipeline, path: str | os.PathLike, outputs: Sequence[Any]) -> None:
-    """What `Pipeline.report` does."""
+    """Implements `Pipeline.report`."""
     plan, statistics = pipe._built(), pipe._runner.statistics
     table = report.table(plan, statistics, pipe._runner.threads)
     parts = [
@@ -54,7 +54,7 @@ def write(pipe: Pipeline, path: str | os.PathLike, outputs: Sequence[Any]) -> No
 
 
 def short(pipe: Pipeline) -> str:
-    """For notebooks: the graph, and the table once batches were made."""
+    """For notebooks: the graph, and the table of times once batches were made."""
     plan = pipe._plan
     if plan is None:
         return f"<pre>{_escaped(repr(pipe))}</pre>"
@@ -66,7 +66,7 @@ def short(pipe: Pipeline) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As `html.escape`, whose module takes a while to import."""
+    """As `html.escape`, whose module is slow to import."""
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = text.replace(character, entity)
     return text
@@ -97,12 +97,12 @@ def _operators(table: report.Table) -> str:
 
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
-    """Hues far from each other: neighbours of the golden angle's steps."""
+    """Distinct hues, in steps of the golden angle."""
     return {name: f"hsl({round(i * 137.508) % 360} 60% 52%)" for i, name in enumerate(names)}
 
 
 def _timeline(plan: Plan, statistics: Statistics) -> str:
-    """One line for each thread. What ran is in the tool tip of its bar."""
+    """One row per thread. The tooltip of a bar names the work."""
     shown = _last_iterations(list(spans(plan, statistics)))
     if not shown:
         return ""
@@ -129,7 +129,7 @@ def _timeline(plan: Plan, statistics: Statistics) -> str:
 
 
 def _last_iterations(found: list[Span]) -> list[Span]:
-    """Those of as many of the last iterations as can be drawn, at least of one."""
+    """The spans of the last iterations, as many as can be drawn, at least one iteration."""
     kept: list[Span] = []
     for iteration in sorted({s.of["iteration"] for s in found}, reverse=True):
         more = [s for s in found if s.of["iteration"] == iteration]
@@ -157,7 +157,7 @@ def _errors(pipe: Pipeline) -> str:
 
 
 def _levels(plan: Plan) -> dict[int, int]:
-    """The column of each operator: what has no inputs stands before the first operator that takes it."""
+    """The column of each operator; one without inputs is placed just before its first consumer."""
     level: dict[int, int] = {}
     for node in plan.nodes:
         level[node.number] = 1 + max((level[p.number] for p in node.parents()), default=-1)
@@ -169,7 +169,7 @@ def _levels(plan: Plan) -> dict[int, int]:
 
 
 def _graph(plan: Plan) -> str:
-    """The operators from left to right, behind those whose outputs they take; those on the GPU are green."""
+    """The operators from left to right, after their inputs; those on the GPU are green."""
     level = _levels(plan)
     columns: dict[int, list[Any]] = {}
     for node in plan.nodes:

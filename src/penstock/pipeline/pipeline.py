@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Pipeline`: a graph of operators, composed of its definition, its runner, its checkpoints and its reports."""
+"""`Pipeline`: a graph of operators; combines its definition, runner, checkpoints and reports."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Pipeline(Configured, GraphBuilder):
         super().__init__()
         self._runner = Runner(self._settings)
         self._checkpoints = Checkpoints(self._settings)
-        self._workers: Any = None  # processes and threads of sources with `parallel=True`
+        self._workers: Any = None  # worker pool of sources with `parallel=True`
         self._has_iter_setup = type(self).iter_setup is not Pipeline.iter_setup
 
     @property
@@ -131,7 +131,7 @@ class Pipeline(Configured, GraphBuilder):
 
     @property
     def _plan(self) -> Plan | None:
-        """Once the pipeline is built."""
+        """None until the pipeline is built."""
         return self._runner.plan
 
     @property
@@ -156,12 +156,12 @@ class Pipeline(Configured, GraphBuilder):
         on that stream does. With -1, nothing waits here; a consumer that uses DLPack waits, on the GPU."""
         for name, data in pipeline_inputs.items():
             self.feed_input(name, data)
-        self._ready()  # refuses those whom the holder of the lock waits for
+        self._ready()  # checked before taking the lock, whose holder may wait for this thread
         with self._runner.lock:
             return self._wrapped(self._next(), cuda_stream)
 
     def _next(self) -> list[Batch]:
-        """The next batch, as it is; the runner's lock is held."""
+        """The next batch, not wrapped. Requires the runner's lock."""
         self._ready()
         return self._runner.next(self.iter_setup if self._has_iter_setup else None)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One epoch of a pipeline for processes that have nothing to do with its own: what each batch is made of, and how to
-make it there. Batches and their order are those that the pipeline would give."""
+"""One epoch of a pipeline for unrelated processes: the picks of each batch, and how to make it there. Batches and
+their order are the same as from the pipeline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SLACK = mmap.PAGESIZE  # kernels may read a little beyond a sample
 
 
 class PortablePipeline(NamedTuple):
-    """What makes batches in another process. Picklable if the functions that the pipeline calls are."""
+    """Makes batches in another process. Picklable if the functions that the pipeline calls are."""
 
     sent: SerializedPipeline
     on_error: str
@@ -36,7 +36,7 @@ class PortablePipeline(NamedTuple):
     version: str
 
     def open(self) -> OpenedPipeline:
-        """In the other process: opens the sources. WorkerError if batches would not be the same there."""
+        """In the other process: opens the sources. Raises WorkerError if batches would differ there."""
         here = sys.modules["penstock"].__version__
         if here != self.version:
             raise WorkerError(
@@ -55,8 +55,8 @@ class PortablePipeline(NamedTuple):
 
 
 def portable(pipe: Pipeline, num_threads: int, user: str) -> PortablePipeline:
-    """For a pipeline without a GPU, with as many native threads. ValueError, which names the `user` of it, for one
-    whose batches can be made by its own process only."""
+    """Prepares a pipeline without a GPU, with `num_threads` native threads. Raises ValueError, which names the feature
+    `user`, if only its own process can make the batches."""
     from ..cluster.batch_maker import described
 
     pipe.build()
@@ -76,8 +76,7 @@ def portable(pipe: Pipeline, num_threads: int, user: str) -> PortablePipeline:
 
 
 def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
-    """The batches of the last of these epochs, given the sizes of the batches of each, of a pipeline that has not
-    run."""
+    """The batches of the last of `epochs`, which are lists of batch sizes, for a pipeline that has not run."""
     from ..cluster.messages import Order
 
     pipe.build()
@@ -97,24 +96,24 @@ def orders(pipe: Pipeline, epochs: Sequence[Sequence[int]]) -> list[Order]:
             made.append(Order(len(made), n, numbers, position, iteration, picks))
             iteration, at = iteration + 1, at + n
         for _, op in sources:
-            op.reset()  # past what pads the epoch
+            op.reset()  # skips the padding of the epoch
     return made
 
 
 class OpenedPipeline:
-    """Makes batches of orders. `make` may be called by several threads."""
+    """Makes the batches of orders. `make` may be called by several threads."""
 
     def __init__(self, maker: BatchMaker, on_error: str):
         self._maker, self._on_error = maker, on_error
         self._nodes = {n.number: n for n in maker.plan.nodes}
 
     def begin(self, order: Order) -> Any:
-        """Begins to read, and does not wait; `finish` takes what it gives."""
+        """Starts reading, without waiting; pass the result to `finish`."""
         return self._maker.begin(order)
 
     def finish(self, begun: Any) -> tuple[list[TensorListCPU], np.ndarray, list[SampleError]]:
-        """The outputs, which samples of the order they have, and what was wrong with others. Raises what the pipeline
-        would."""
+        """Returns the outputs, which samples of the order they contain, and the errors of others. Raises the pipeline's
+        exceptions."""
         from ..cluster.messages import raised
         from ..cluster.packing import unpack, with_names
 
@@ -134,7 +133,7 @@ class OpenedPipeline:
 
 
 class _ProcessMemory:
-    """Memory for the outputs of one batch, of this process."""
+    """Memory of this process for the outputs of one batch."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def start(definition: trace.Definition, settings: Settings) -> Pool | None:
-    """Starts workers for the sources that want some; None if there are none."""
+    """Starts workers for the sources that use them; None if there are none."""
     if settings.policy.on_error != "raise":
         for node in definition.nodes:
             if isinstance(node.op, Source):
@@ -28,6 +28,6 @@ def start(definition: trace.Definition, settings: Settings) -> Pool | None:
 
 
 def memory(workers: Pool | None, batch_size: int | None) -> dict[str, list[int]]:
-    """Bytes of shared memory per batch on its way, and the same over the batch size."""
+    """Bytes of shared memory per batch in flight, and per sample."""
     capacities = [] if workers is None else workers.memory()
     return {"capacities": capacities, "per_sample_capacities": [c // max(batch_size or 1, 1) for c in capacities]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline tells about its readers and its graph."""
+"""Reports about a pipeline's readers and graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Meta = Mapping[str, int]
 
 
 def metas(sources: Iterable[tuple[str, Source]]) -> dict[str, Meta]:
-    """By the names of readers what each tells about itself."""
+    """The metadata of readers, by name."""
     found = {name: op.meta() for name, op in sources}
     return {name: meta for name, meta in found.items() if meta is not None}
 
@@ -28,7 +28,7 @@ def meta(of: Mapping[str, Meta], name: str) -> Meta:
 
 
 def write_dot(plan: Plan, path: str | os.PathLike) -> None:
-    """The graph of operators for Graphviz."""
+    """Writes the graph of operators for Graphviz."""
     lines = [f'  n{n.number} [label="{n.op.display_name()}\\n{n.name}"];' for n in plan.nodes]
     lines += [f"  n{p.number} -> n{n.number};" for n in plan.nodes for p in n.parents()]
     with open(path, "w") as f:

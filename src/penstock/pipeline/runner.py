@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a pipeline: its executor, how many batches are on their way, and `iter_setup` before each of them."""
+"""Runs a pipeline: its executor, the number of batches in flight, and `iter_setup` before each of them."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from ..cluster.worker_pool import WorkerPool
     from ..gpu.session import Session
 
-# The JPEG engine's thread, Python, and the driver's own work.
+# Cores for the JPEG engine's thread, Python, and the driver.
 _CORES_FOR_DECODING_ON_GPU = 4
-# Of batches prepared ahead, with `autotune`; those of a GPU take its memory.
+# Maximum batches prepared ahead with `autotune`; on the GPU they use its memory.
 _MOST_AHEAD, _MOST_AHEAD_ON_GPU = 8, 4
 
 
 def native_threads(settings: Settings, plan: Plan) -> int:
-    """As many as asked for. Where the GPU decodes, fewer on a machine with few cores: the native threads have little to
-    do then, and the threads that feed the GPU must not wait for a core."""
+    """The requested number of threads. If the GPU decodes, cores are left for the threads that feed it: the native
+    threads have little to do then."""
     if not plan.decodes_on_gpu:
         return settings.num_threads
     return min(settings.num_threads, max(available_cpus() - _CORES_FOR_DECODING_ON_GPU, 1))
 
 
 def most_threads(settings: Settings, plan: Plan) -> int:
-    """The most threads that `autotune` tries."""
+    """The maximum number of threads for `autotune`."""
     if settings.cpu_budget is not None:
         return max(int(settings.cpu_budget), 1)
     return max(available_cpus() - (_CORES_FOR_DECODING_ON_GPU if plan.decodes_on_gpu else 0), 1)
@@ -51,7 +51,7 @@ def open_session(settings: Settings, defined_at: str) -> Session:
         raise ArgumentValueError(
             f"the pipeline{defined_at} has operators on the GPU and no device_id: set it, for instance device_id=0"
         )
-    from ..gpu.session import Session  # only pipelines with a GPU pay for its modules
+    from ..gpu.session import Session  # imported only by pipelines with a GPU
 
     return Session(settings.device_id, settings.device_memory_limit)
 
@@ -62,19 +62,19 @@ def _read(statistics: Statistics) -> Reading:
 
 
 class Runner:
-    """`iter_setup`, where a method takes it, is the pipeline's if its class has one, else None."""
+    """The argument `iter_setup` of methods is the pipeline's method if its class overrides it, else None."""
 
     def __init__(self, settings: Settings):
         self.settings, self.statistics = settings, Statistics()
-        self.plan: Plan | None = None  # once the pipeline is built
+        self.plan: Plan | None = None  # None until the pipeline is built
         self.executor: Executor | None = None
-        self.batch_size = settings.max_batch_size  # of the batches that are asked for from now on
-        self.lock = threading.RLock()  # of building and running: several threads may ask for batches
+        self.batch_size = settings.max_batch_size  # size of the batches requested from now on
+        self.lock = threading.RLock()  # for building and running, as several threads may request batches
         self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
-        self.parts: tuple[Plan, Plan] | None = None  # what workers do, and the rest
-        self._worker_pool: WorkerPool | None = None  # of the workers that make the batches
-        self._calls = False  # whether sources are called by who asks for a batch
+        self.parts: tuple[Plan, Plan] | None = None  # plans of the workers and of this process
+        self._worker_pool: WorkerPool | None = None  # the workers that make the batches
+        self._calls = False  # whether the consumer's thread calls sources
 
     def start(
         self,
@@ -83,7 +83,7 @@ class Runner:
         prepare: Callable[[Plan, Executor], None],
         start_workers: Callable[[Plan, Statistics], Any] | None = None,
     ) -> None:
-        """Opens the sources; `prepare` is called with the executor before it makes a batch. `start_workers` gives the
+        """Opens the sources. `prepare` is called with the executor before its first batch. `start_workers` returns the
         producer if workers make the batches."""
         settings = self.settings
         assert settings.max_batch_size is not None
@@ -100,7 +100,7 @@ class Runner:
                     plan.source_op(node).open(settings.max_batch_size, settings.seed)
             except (ValueError, OSError, RuntimeError, TypeError) as e:
                 text = node.describe(str(e))
-                is_argument = isinstance(e, (ValueError, TypeError))  # of DALI's they are RuntimeErrors
+                is_argument = isinstance(e, (ValueError, TypeError))  # these are also RuntimeErrors, as in DALI
                 raise (of_argument(e, text) if is_argument else RuntimeError(text)) from None
         for node, unused in plan.unused.items():
             which = ", ".join(map(str, unused))
@@ -130,22 +130,21 @@ class Runner:
 
     @property
     def threads(self) -> Threads:
-        """Those that process samples."""
+        """The threads that process samples."""
         return Threads(self.settings.num_threads, 0 if self._worker_pool is None else self._worker_pool.size)
 
     @property
     def tried(self) -> list[str]:
-        """What `autotune` has done so far."""
+        """The history of `autotune`."""
         return [] if self.tuner is None else list(self.tuner.history)
 
     @property
     def together(self) -> int:
-        """How many batches are made as one."""
+        """Number of batches merged into one."""
         return 1 if self.executor is None else self.executor.merging.size
 
     def made_ahead(self) -> int:
-        """How many batches may be made before they are wanted. Programs may count on how far ahead their own code is
-        called."""
+        """Maximum number of batches made ahead. Programs may rely on how far ahead their own code is called."""
         assert self.plan is not None
         ahead = self.settings.depth
         if self._worker_pool is not None and self.settings.ahead:
@@ -154,15 +153,15 @@ class Runner:
         return ahead * self.together if self.settings.ahead else ahead
 
     def most_pending(self) -> int:
-        """How many batches may be on their way."""
+        """Maximum number of batches in flight."""
         assert self.plan is not None
-        if self._worker_pool is not None:  # workers read ahead by themselves
+        if self._worker_pool is not None:  # workers read ahead themselves
             return self.made_ahead()
         return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
-        """The next batch, as it is; `lock` is held. The one behind it is begun before the GPU is waited for, unless it
-        needs something of the user first."""
+        """The next batch, not wrapped. Requires `lock`. Starts another one before waiting for the GPU, unless that
+        needs the user's code first."""
         executor = self.executor
         assert executor is not None
         if executor.pending == 0:
@@ -177,7 +176,7 @@ class Runner:
         return batches
 
     def schedule(self, iter_setup: Callable[[], None] | None) -> None:
-        """Asks for one batch without waiting for it; the first call also fills the prefetch queue."""
+        """Requests one batch without waiting for it; the first call also fills the prefetch queue."""
         with self.lock:
             self._schedule(iter_setup)
             if self.settings.ahead and not self._primed:
@@ -185,13 +184,13 @@ class Runner:
             self._primed = True
 
     def ask_ahead(self, iter_setup: Callable[[], None] | None) -> None:
-        """As iterators do before they give out a batch: what the user has to do for the next one is done."""
+        """For iterators, before they return a batch: calls the user's code for the next batches."""
         if self.settings.ahead and (self._calls or iter_setup is not None):
             with self.lock:
                 self._fill_queue(iter_setup)
 
     def share(self) -> list[Batch]:
-        """The oldest batch asked for."""
+        """The oldest requested batch."""
         assert self.executor is not None
         if self._iter_setup_ended and self.executor.pending == 0:
             raise StopIteration
@@ -210,7 +209,7 @@ class Runner:
             self.executor.depth = self.settings.depth
 
     def _fill_queue(self, iter_setup: Callable[[], None] | None) -> None:
-        """Asks for as many batches as may be on their way, without waiting for `feed_input`."""
+        """Requests batches up to the maximum in flight, without waiting for `feed_input`."""
         executor, most = self.executor, self.most_pending()
         assert executor is not None
         while executor.pending < most and (iter_setup is not None or executor.has_data()):
@@ -218,7 +217,7 @@ class Runner:
                 break
 
     def _schedule(self, iter_setup: Callable[[], None] | None, at_once: bool = False) -> bool:
-        """Asks for one batch; False if `iter_setup` says that there is none."""
+        """Requests one batch; False if `iter_setup` has ended the epoch."""
         assert self.executor is not None
         if self._iter_setup_ended:
             return False
@@ -243,7 +242,7 @@ class Runner:
         self.batch_size = batch_size
 
     def input(self, name: Any) -> Any:
-        """The source that is fed under a name."""
+        """The source with this name that can be fed."""
         assert self.plan is not None
         feeds = {n.name: n.op for n in self.plan.sources if hasattr(n.op, "feed")}
         if name not in feeds:

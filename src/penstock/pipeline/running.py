@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipelines of this process that were built and still exist, each under a name of its own."""
+"""The built pipelines of this process that still exist, with unique names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
 
 _LOCK = threading.Lock()
-_RUNNING: dict[weakref.ref[Pipeline], str] = {}  # in the order of their building
+_RUNNING: dict[weakref.ref[Pipeline], str] = {}  # in the order they were built
 _times_taken: dict[str, int] = {}
 
 
 def add(pipe: Pipeline, name: str) -> None:
-    """Lists a pipeline. Of several with one name, the others are called `name-2`, `name-3`."""
+    """Adds a pipeline. Further pipelines of the same name are called `name-2`, `name-3`."""
     with _LOCK:
         if weakref.ref(pipe) not in _RUNNING:
             n = _times_taken[name] = _times_taken.get(name, 0) + 1
@@ -33,7 +33,7 @@ def remove(pipe: Pipeline) -> None:
 
 
 def pipelines() -> list[tuple[str, Pipeline]]:
-    """Names and pipelines, in the order of their building."""
+    """Names and pipelines, in the order they were built."""
     with _LOCK:
-        running = _RUNNING.copy()  # pipelines end at any moment, in any thread
+        running = _RUNNING.copy()  # pipelines may be deleted at any time, in any thread
     return [(name, pipe) for r, name in running.items() if (pipe := r()) is not None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as data: JSON with their arguments and their graph, and the functions that the graph names."""
+"""Serializes pipelines: JSON with their arguments and graph, and the functions that the graph names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KIND = "penstock pipeline"
 
 
 def content_of(pipe: Pipeline, functions: dict[str, Any]) -> dict[str, Any]:
-    """A pipeline as values of JSON; the functions that it calls are put into `functions`, by name."""
+    """Returns a pipeline as JSON values; adds the functions that it calls to `functions`, by name."""
     pipe.build()
     assert pipe._plan is not None
     return content_of_plan(pipe._plan, pipe._graph.definition, pipe._graph.sinks, pipe._settings, functions)
@@ -34,7 +34,7 @@ def content_of(pipe: Pipeline, functions: dict[str, Any]) -> dict[str, Any]:
 def content_of_plan(
     plan: Plan, definition: Definition, sinks: list[Any], settings: Settings, functions: dict[str, Any]
 ) -> dict[str, Any]:
-    """The same while the pipeline is being built."""
+    """As `content_of`, while the pipeline is being built."""
     content = {_KIND: VERSION, "version": sys.modules["penstock"].__version__}
     content |= {"arguments": settings.arguments(), **serial.dump(definition, functions)}
     content["outputs"] = [list(e) for e in plan.outputs]
@@ -43,7 +43,7 @@ def content_of_plan(
 
 
 def text_of(pipe: Pipeline, embed_functions: bool, pickler: Any) -> bytes:
-    """A pipeline as JSON, on demand with its functions, pickled."""
+    """Returns a pipeline as JSON, optionally with its functions, pickled."""
     functions: dict[str, Any] = {}
     content = content_of(pipe, functions)
     if functions and embed_functions:
@@ -55,7 +55,7 @@ def text_of(pipe: Pipeline, embed_functions: bool, pickler: Any) -> bytes:
 def made_of(
     make: Callable[..., Pipeline], content: dict[str, Any], functions: Mapping[str, Any], changed: dict[str, Any]
 ) -> Pipeline:
-    """A pipeline by `make`, of what `content_of` gave, with some arguments `changed`."""
+    """Creates a pipeline by `make` from the result of `content_of`, with some arguments `changed`."""
     strange = sorted(content["arguments"].keys() - Settings(1).arguments().keys())
     if strange:
         raise ValueError(f"the serialised pipeline can't be read: it has unknown arguments: {', '.join(strange)}")
@@ -72,7 +72,7 @@ def made_of(
 
 
 def written(content: bytes, filename: str | os.PathLike | None) -> bytes:
-    """The content, which is in the file, too, if one is named."""
+    """Returns the content; also writes it to the file if one is given."""
     if filename is not None:
         with open(filename, "wb") as f:
             f.write(content)
@@ -80,7 +80,7 @@ def written(content: bytes, filename: str | os.PathLike | None) -> bytes:
 
 
 def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
-    """What `content_of` gave, from its text or from a file."""
+    """Parses the result of `content_of`, from its text or a file."""
     if (text is None) == (path is None):
         raise ValueError("deserialize takes either serialized_pipeline or filename")
     if path is not None:
@@ -107,7 +107,7 @@ def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
 
 
 def _named(value: Any) -> list[str]:
-    """The functions that serialised arguments name."""
+    """Names of the functions in serialized arguments."""
     if isinstance(value, dict):
         inside = value.get("items", value.get("fields"))
         if isinstance(inside, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a `Pipeline`, checked."""
+"""Checks the arguments of a `Pipeline`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .outputs import per_output
 
 
 def available_cpus() -> int:
-    """Those this process may use."""
+    """Number of CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _plain(value: Any) -> Any:
-    """Types as their numbers, for JSON."""
+    """Converts types to their numbers, for JSON."""
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     return int(value) if isinstance(value, IntEnum) else value
 
 
-_THREADS_OF_A_WORKER = 4  # of a cluster, where machines differ
+_THREADS_OF_A_WORKER = 4  # default for clusters, whose machines differ
 
 
 def _workers(given: Any) -> tuple[int, str]:
-    """How many, 0 for none; of which cluster of Ray's, "" for processes of this machine."""
+    """Number of workers, 0 for none; and the Ray cluster, "" for processes of this machine."""
     if given is None:
         return 0, ""
     if isinstance(given, str) and (given == "auto" or given.startswith("ray://") and given[6:]):
@@ -46,7 +46,7 @@ def _workers(given: Any) -> tuple[int, str]:
 
 
 def _limits(least: int | None, most: int | None, workers: Any) -> None:
-    """ValueError unless they can be met."""
+    """Raises ValueError if the limits are not valid."""
     for name, given in (("min_workers", least), ("max_workers", most)):
         if given is None:
             continue
@@ -109,7 +109,7 @@ class Settings:
             raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
-        self.prefetch_queue_depth = prefetch_queue_depth  # as it was given
+        self.prefetch_queue_depth = prefetch_queue_depth  # as given by the user
         depth = prefetch_queue_depth
         if isinstance(depth, dict):
             depth = depth.get("cpu_size", 2)
@@ -132,15 +132,15 @@ class Settings:
         self.enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None
         if self.checkpoint is not None and (seed is None or seed < 0):
             seed = self.checkpoint.seed
-        # Random seeds are drawn once per pipeline, so that a run can be repeated from what `seed` tells.
+        # A random seed is drawn once per pipeline, so that a run can be repeated with the value of `seed`.
         self.seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
-        self.ahead = bool(exec_pipelined and exec_async)  # whether batches are made before they are asked for
+        self.ahead = bool(exec_pipelined and exec_async)  # whether batches are made ahead of requests
         self.depth = self.cpu_queue_size if self.ahead else 1
         self.exec_pipelined, self.exec_async, self.set_affinity = exec_pipelined, exec_async, set_affinity
         self.py_num_workers, self.py_start_method = py_num_workers, py_start_method
         self.py_callback_pickler = py_callback_pickler
         self.device_memory_limit = device_memory_limit
-        # Never written down anywhere, as options may be secrets.
+        # Never stored, as options may contain secrets.
         self.storage = StorageSettings.checked(storage_options, cache, cache_bytes)
         self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
         self.policy = Policy(on_error, max_errors)
@@ -155,11 +155,11 @@ class Settings:
         self.enable_memory_stats, self.stream_policy, self.concurrency = enable_memory_stats, stream_policy, concurrency
 
     def set_tuned(self, num_threads: int, depth: int) -> None:
-        """What `autotune` has chosen, in the place of what was given."""
+        """Replaces the given settings by those chosen by `autotune`."""
         self.num_threads = num_threads
         self.depth = self.cpu_queue_size = self.prefetch_queue_depth = depth
 
-    exec_dynamic, exec_separated = True, False  # of DALI's executors, which is like this one
+    exec_dynamic, exec_separated = True, False  # the values of the DALI executor that is most like this one
 
     @property
     def is_restored(self) -> bool:
@@ -173,7 +173,7 @@ class Settings:
         return given[1] if isinstance(given, tuple) else self.cpu_queue_size
 
     def arguments(self) -> dict[str, Any]:
-        """What a pipeline is made with again, as values of JSON."""
+        """The arguments to create the pipeline again, as JSON values."""
         same = (
             *("num_threads", "device_id", "seed", "exec_pipelined", "exec_async", "set_affinity"),
             *("py_num_workers", "py_start_method", "enable_checkpointing"),
@@ -189,7 +189,7 @@ class Settings:
 
 
 def _setting(name: str, doc: str = "") -> Any:
-    """A property that tells an argument."""
+    """A property that returns an argument."""
     return property(lambda pipe: getattr(pipe._settings, name), doc=doc)
 
 

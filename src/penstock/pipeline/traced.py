@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of a pipeline while it is being defined: its nodes, its outputs, and what defines them."""
+"""The graph of a pipeline while it is being defined: nodes, outputs, and the defining function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..graph.unbound import adopt
 
 
 def outputs_of(result: Any) -> list[Any]:
-    """The outputs that a function which defines a graph has returned; a list of numbers is one constant."""
+    """The outputs from the return value of a function that defines a graph; a list of numbers is one constant."""
     several = isinstance(result, tuple) or (isinstance(result, list) and holds_data(result))
     return list(result) if several else [result]
 
@@ -29,19 +29,19 @@ def _holds_data(values: Any) -> bool:
 class TracedGraph:
     def __init__(self) -> None:
         self.definition = trace.Definition()
-        self.outputs: list[Any] | None = None  # as the user gave them; None: not defined yet
+        self.outputs: list[Any] | None = None  # as given by the user; None if not defined yet
         self.sinks: list[DataNode] = []
         self.define: Callable[[], Any] | None = None  # the function of `pipeline_def`
-        self.defined_at = ""  # its name and place, for errors
+        self.defined_at = ""  # its name and location, for errors
 
     @property
     def name(self) -> str:
-        """That of the function that defines it; "pipeline" if there is none."""
+        """The name of the defining function; "pipeline" if there is none."""
         function = self.define.func if isinstance(self.define, functools.partial) else self.define
         return getattr(function, "__name__", "pipeline")
 
     def output_nodes(self) -> list[DataNode]:
-        """The outputs as nodes of this graph. To be called while the pipeline is the current one."""
+        """The outputs as nodes of this graph. Requires that the pipeline is the current one."""
         if not self.outputs:
             raise ValueError(f"the pipeline{self.defined_at} has no outputs")
         return [self.as_output(o, i) for i, o in enumerate(self.outputs)]
@@ -51,7 +51,7 @@ class TracedGraph:
         return self.sinks
 
     def as_output(self, value: Any, i: int) -> DataNode:
-        """Output `i`: a DataNode, or a constant."""
+        """Converts output `i`, a DataNode or a constant, to a node of this graph."""
         if isinstance(value, DataNode):
             return bring(self.definition, value, None)
         if isinstance(value, Unmerged):
@@ -67,7 +67,7 @@ class TracedGraph:
 
 
 class GraphBuilder:
-    """Base of `Pipeline`: what is used while its graph is being defined."""
+    """Base of `Pipeline`: methods used while its graph is being defined."""
 
     def __init__(self) -> None:
         self._graph = TracedGraph()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains on the CPU: planned once per batch, run by the native pool sample by sample."""
+"""Chains on the CPU: planned once per batch, run sample by sample by the native pool."""

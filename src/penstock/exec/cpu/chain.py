@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a chain: infers all shapes, narrows to the windows that are needed, then takes each sample through all steps
-in one native call."""
+"""Runs a chain: infers all shapes, narrows windows to what is needed, then runs all steps on each sample in one native
+call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .wiring import Edge, Wiring, inputs_of, outputs_of
 
 
 class Link:
-    """One operator of a chain: what is the same for every batch."""
+    """One operator of a chain: data that is the same for every batch."""
 
     __slots__ = ("arguments", "draws", "ins", "is_lone", "node", "op", "outs", "peeks", "resolver")
 
@@ -31,23 +31,24 @@ class Link:
         self.node, self.op, self.resolver = node, node.op, resolver
         self.ins, self.outs = inputs_of(node), outputs_of(node)
         self.peeks = [(i, self.ins[i]) for i in node.op.ahead(len(self.ins))]
-        self.draws = "seed" in node.op.schema  # random numbers, by a key that the imperative mode changes
+        self.draws = "seed" in node.op.schema  # draws random numbers; the imperative mode changes the key
         self.is_lone = is_lone  # nothing else reads its first input
         self.arguments = data_of(node)
 
     def label(self, e: Edge, spec: Spec) -> str:
-        """The layout that an input has for the operator: its own, or for the first one that has none the first that
-        fits."""
+        """The layout of an input as the operator sees it: its own. If the first input has none, the first accepted
+        layout with as many dimensions."""
         if spec.layout or e != self.ins[0]:
             return spec.layout
         return next((layout for layout in self.op.layouts if len(layout) == spec.ndim), "")
 
     def is_sequence(self, e: Edge, spec: Spec) -> bool:
-        """Whether the operator sees the frames of an input one by one."""
+        """Whether the operator processes an input frame by frame."""
         return self.op.by_frame and spec.ndim > 1 and self.label(e, spec).startswith("F")
 
     def see(self, rows: FrameContext) -> None:
-        """Has what it reads seen as rows that are frames. Raises ValueError if it sees other rows."""
+        """Adds the operator's inputs to the context as rows that are frames. Raises ValueError if it needs other
+        rows."""
         if not self.op.by_frame:
             raise ValueError("it takes sequences whole")
         values = rows.whole.values
@@ -55,7 +56,7 @@ class Link:
 
 
 class Chain:
-    """`needed` are the outputs that later stages or the user want; everything else stays in the threads' scratch
+    """`needed` are the outputs used by later stages or the user; everything else stays in the threads' scratch
     memory."""
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
@@ -67,23 +68,22 @@ class Chain:
         self.inputs = [e for e in dict.fromkeys(reads) if e not in self.wiring.root]
         self.plans = PlanCache(self, all(link.op.traced for link in self.links))
         self._drawing = [link.resolver for link in self.links if link.draws]
-        self._divisions: dict[tuple, int] = {}  # kinds of batches that are planned in two parts: where
+        self._divisions: dict[tuple, int] = {}  # where batches are planned in two parts, by kind
         self._parts: dict[int, tuple[Chain, Chain]] = {}
 
     def divided(self, at: int) -> tuple[Chain, Chain]:
-        """Two chains for batches whose rows are something else from an operator on: frames before it, samples
-        behind."""
+        """Splits the chain before operator `at`, where the meaning of rows changes between frames and samples."""
         if at not in self._parts:
             resolvers = {link.node.number: link.resolver for link in self.links}
             before, behind = self.nodes[:at], self.nodes[at:]
             read = {e for n in behind for e in inputs_of(n)}
             kind = type(self)
             made = kind(before, self.needed | read, resolvers), kind(behind, self.needed, resolvers)
-            self._parts.setdefault(at, made)  # those of another thread, if it was quicker
+            self._parts.setdefault(at, made)  # keeps another thread's result if it was first
         return self._parts[at]
 
     def parts(self) -> list[Chain]:
-        """The chain, and those that it was divided into."""
+        """The chain, and the chains it was split into."""
         return [self, *(c for parts in list(self._parts.values()) for part in parts for c in part.parts())]
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
@@ -101,7 +101,7 @@ class Chain:
             rows.publish(self.wiring.wanted, named, self._frames_of_none(rows))
 
     def rows(self, ctx: Context) -> Context:
-        """The batch as operators see it: with a row for each frame where they take sequences apart."""
+        """The batch as operators see it: one row per frame if the first operator processes sequences frame by frame."""
         first = self.links[0]
         if first.op.by_frame:
             for e in first.ins:
@@ -111,13 +111,13 @@ class Chain:
         return ctx
 
     def kind(self, rows: Context) -> tuple | None:
-        """All that the rules may decide by, other than columns; None for what is not traced."""
+        """A key of everything, apart from columns, that the rules may depend on; None if the batch is not traced."""
         kind: list[Any] = [resolver.key for resolver in self._drawing]
         if isinstance(rows, FrameContext):
             for link in self.links:
                 try:
                     link.see(rows)
-                except ValueError:  # the rules say why, or divide the chain there
+                except ValueError:  # the rules raise the error, or divide the chain there
                     break
             kind.append(rows.sequences)
         for e in self.inputs:
@@ -132,7 +132,8 @@ class Chain:
         return tuple(kind)
 
     def plan(self, rows: Context) -> PlanMemory:
-        """The plan of a batch. Whoever has run it tells `plans`. Raises Divided if the chain needs two."""
+        """Returns the plan of a batch. After running it, pass it to `plans.done`. Raises Divided if the chain needs two
+        plans."""
         kind = self.kind(rows) if self.plans.is_traced else None
         if kind in self._divisions:
             raise Divided(self._divisions[kind])
@@ -144,7 +145,7 @@ class Chain:
             raise
 
     def fill(self, to: PlanMemory, rows: Context) -> None:
-        """Has the rules put all that the plan of a batch needs into a PlanMemory."""
+        """Runs the rules to fill a PlanMemory with the plan of a batch."""
         segment = Segment(self, rows, to).planned()
         segment.narrow()
         to.specs, to.alive = segment.specs, segment.arguments
@@ -154,16 +155,16 @@ class Chain:
             to.described(e, segment.specs[e])
 
     def lay_out(self, segment: Segment) -> None:
-        """Adds what the device reads of a segment whose rules have run."""
+        """Adds the data that the device reads, after the rules of the segment have run."""
         segment.fill_rows()
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> Any:
-        """The plan in these arrays."""
+        """Makes the plan from these arrays."""
         return CpuPlan(self, ctx, at)
 
     def _frames_of_none(self, rows: FrameContext) -> dict[Edge, Spec]:
-        """What the rules make of one frame of each sequence that has none. Nothing is computed from it, and what they
-        refuse is of no extent."""
+        """Output specs for one frame of each sequence without frames. Only used for shapes; nothing is computed, and
+        failures of the rules are ignored."""
         none = rows.frames_of_none()
         if none is None or any(link.peeks for link in self.links):
             return {}

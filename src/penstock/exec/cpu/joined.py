@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the chains of both branches of a conditional, each for the samples that go into it, into the same batch."""
+"""Runs the chains of a conditional's branches, each for its samples, writing into the same output batch."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ..branches import context_of
 from ..context import BadSamples, Context, ScopedContext
 from .chain import Chain
 
-# Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
+# Samples up to this many bytes are copied: an array is faster to make and read than a pointer per sample.
 _SMALL_BYTES = 256
 
 Run = Callable[[Context, kernels.Pool], None]
-_Planned = tuple["_Part", Any, ScopedContext]  # one branch, for one batch, and its plan
+_Planned = tuple["_Part", Any, ScopedContext]  # one branch with its plan for one batch
 
 
 class Joined:
-    """`apart` runs the stages one by one, where they can't be joined for a batch: for sequences, and for errors."""
+    """`apart` runs the stages one by one if they can't be joined for a batch: for sequences, and to report errors."""
 
     def __init__(self, stage: Branches, apart: list[Run], resolvers: dict[int, Resolver]):
         self.outputs, self._apart = stage.outputs, apart
         self._alternatives = [_Part(a, resolvers) for a in stage.alternatives]
         self.chains = [p.chain for p in self._alternatives]
         self.wirings = [c.wiring for c in self.chains]
-        # What is seen in the memory of something else can't be put into a batch.
+        # Outputs that alias other memory can't be written into a shared batch.
         self._can = all(w.root[e] == e for p, w in zip(self._alternatives, self.wirings) for e in p.gives)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
@@ -47,7 +47,7 @@ class Joined:
         for part, plan, sub in planned:
             given = {} if wholes is None else {e: w.take(sub.within) for e, w in zip(part.gives, wholes)}
             try:
-                # As if it had begun to be planned now: what the other branch takes is not counted.
+                # Shift the start so that time spent on the other branch is not counted.
                 plan.made.run(sub, pool, time.monotonic_ns() - sub.planning_ns, given)
             except BadSamples as bad:
                 raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
@@ -61,7 +61,7 @@ class Joined:
                 wholes[i].sources = _sources(ctx.n, parts)
 
     def _plan(self, ctx: Context) -> list[_Planned] | None:
-        """The plans of the branches that samples go into; None if it has to be done stage by stage."""
+        """Plans the branches that have samples; None if the stages must run one by one."""
         planned: list[_Planned] = []
         for part in self._alternatives:
             begin = time.monotonic_ns()
@@ -72,17 +72,17 @@ class Joined:
                 continue
             try:
                 sub.values = part.values(ctx, sub.within)
-                if part.chain.rows(sub) is not sub:  # sequences
+                if part.chain.rows(sub) is not sub:  # sequences are run stage by stage
                     return None
                 plan = part.chain.plan(sub)
-            except Exception:  # which comes again, with an explanation, stage by stage
+            except Exception:  # raised again, with an explanation, when the stages run one by one
                 return None
             sub.planning_ns = time.monotonic_ns() - begin
             planned.append((part, plan, sub))
         return planned if planned and self._alike(planned) else None
 
     def _alike(self, planned: list[_Planned]) -> bool:
-        """Whether what is merged, and what comes out, can be one batch."""
+        """Whether merged inputs and outputs of the branches agree in type, dimensions and layout."""
         seen: dict[Any, tuple] = {}
         for part, plan, _ in planned:
             for name, e in (*zip(self.outputs, part.gives), *part.merged.items()):
@@ -94,7 +94,7 @@ class Joined:
         return True
 
     def _place(self, n: int, planned: list[_Planned]) -> list[Batch]:
-        """Memory for the outputs of all samples."""
+        """Allocates the outputs for all samples."""
         wholes = []
         for i in range(len(self.outputs)):
             specs = [plan.specs[part.gives[i]] for part, plan, _ in planned]
@@ -114,7 +114,7 @@ class _Part:
         made = {n.number for n in alternative.nodes}
         reads = [d for n in alternative.nodes for d in (*n.inputs, *n.arg_nodes())]
         self.scopes = lineage(self.scope)[::-1]
-        # Edges from outside, and how many scopes they have been split for.
+        # Edges from outside, with the number of scopes that already split them.
         self.reads = {
             (d.source.number, d.index): d.source.branch.depth if d.source.branch is not None else 0
             for d in reads
@@ -126,7 +126,7 @@ class _Part:
         return not any(c.spec.ndim and len(c) for c in conditions)
 
     def values(self, ctx: Context, rows: np.ndarray) -> dict[tuple[int, int], Batch]:
-        """What is read from outside, of these rows of the batch."""
+        """The inputs from outside, restricted to these rows of the batch."""
         values = {}
         for e, depth in self.reads.items():
             batch = ctx.values[e]
@@ -136,7 +136,7 @@ class _Part:
 
 
 def within(ctx: Context, scope: Scope) -> np.ndarray:
-    """The rows of the batch that go into a branch."""
+    """The rows of the batch in a branch."""
     branch = context_of(ctx, scope)
     assert isinstance(branch, ScopedContext)
     return branch.within

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a chain on the CPU: all that the native side needs to take each sample through all steps."""
+"""The plan of a chain on the CPU: all that native code needs to run all steps on each sample."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class CpuPlan:
-    """The plan of n samples in the arrays `at`, which may be filled again for another batch. Used by one batch at a
-    time. It holds only addresses of the arrays: `at` owns the plan, and must be kept while the plan runs."""
+    """The plan of n samples in the arrays `at`, which can be refilled for another batch. Used by one batch at a time.
+    It holds only addresses of the arrays: `at` owns the plan, and must be kept alive while it runs."""
 
     def __init__(self, chain: Chain, ctx: Context, at: PlanMemory):
         wiring = chain.wiring
         self.specs, self._nodes = at.specs, wiring.native
         native = list(zip(wiring.native, wiring.in_place, at.kernels, at.arguments))
-        tensors = [wiring.slots[node.number] for node, *_ in native]  # of outputs and inputs: edges, scratch buffers
+        tensors = [wiring.slots[node.number] for node, *_ in native]  # per step: output and input (edge, buffer)
         steps = [
             kernels.Step(kernel, rows.array, *([(None, buffer) for _, buffer in of] for of in of_step))
             for (_, _, kernel, rows), of_step in zip(native, tensors)
@@ -53,12 +53,12 @@ class CpuPlan:
             _Output(e, self.specs[e], slots[e], named.get(e), placed) for e, placed in zip(slots, self._placed)
         ]
         self._wanted, self._shortened = wiring.wanted & slots.keys(), wiring.shortened
-        # What is seen in the memory of others: by kernels, and by whoever gets it.
+        # Edges that alias other memory: those read by kernels, and those returned.
         self._seen = [(at.shapes[e], root) for e, root in wiring.views]
         self._renamed = [(e, wiring.root[e], named.get(e)) for e in wiring.wanted - slots.keys()]
 
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: Mapping[Edge, Batch] | None = None) -> None:
-        """Makes the outputs, in memory that is `given` or new. The plan began to be made at `begin`."""
+        """Computes the outputs, in memory that is `given` or newly allocated. `begin` is when planning started."""
         values, made = ctx.values, self._make(ctx, given or {})
         for output in self._outputs:
             batch = made[output.edge]
@@ -79,7 +79,7 @@ class CpuPlan:
             values[e] = batch
 
     def _make(self, ctx: Context, given: Mapping[Edge, Batch]) -> dict[Edge, Batch]:
-        """The outputs: those that are given, and memory for others."""
+        """The output batches: those given, and newly allocated ones."""
         outputs, n = self._outputs, ctx.n
         framed = isinstance(ctx, FrameContext)
         if outputs and not given and not framed and not Batch.guard_bytes and not ctx.memory:
@@ -97,7 +97,7 @@ class CpuPlan:
         return made
 
     def _execute(self, ctx: Context, pool: kernels.Pool, begin: int) -> None:
-        """Runs the steps, and notes which samples failed."""
+        """Runs the steps, and records which samples failed."""
         nodes, program = self._nodes, self._program
         outcome = kernels.Outcome(ctx.status, ctx.n, len(nodes))
         native = time.monotonic_ns()
@@ -134,17 +134,17 @@ class _Output:
         placed.dtype = int(from_numpy(spec.dtype))
 
     def put(self, batch: Batch) -> None:
-        """Has kernels write to a batch."""
+        """Makes kernels write to a batch."""
         at = batch.rows_address
         for slot in self._slots:
             slot.rows = at
 
     def spec(self) -> Spec:
-        """That of the batch at hand."""
+        """The output's spec in the current batch."""
         return Spec(self._stored.copy(), self._spec.dtype, self._spec.layout)
 
     def made(self, rows: np.ndarray, at: int) -> Batch:
-        """The batch that was placed, of which the rows are there."""
+        """The batch allocated by native code, with its rows at address `at`."""
         spec, (nbytes, dense, place, same) = self._spec, self._placed.about
         buffer = Buffer.at(place, nbytes)
         if not same:

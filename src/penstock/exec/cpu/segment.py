@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a chain's operators, called for one batch."""
+"""Runs the rules of a chain's operators for one batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INT64 = np.dtype("i8")
 
 
 class Divided(Exception):
-    """From the operator `at` on, rows are something else than before: frames, or samples."""
+    """From operator `at` on, the meaning of rows changes between frames and samples."""
 
     def __init__(self, at: int):
         super().__init__(at)
@@ -32,18 +32,18 @@ class Divided(Exception):
 
 
 class Segment:
-    """What the operators of a chain say of a batch: the specs of all edges, and arguments. They read what the
-    PlanMemory that is filled gives them: arrays, or columns that are traced."""
+    """The results of the rules of a chain's operators for a batch: the specs of all edges, and arguments. The rules
+    read their inputs from the PlanMemory: arrays, or traced columns."""
 
     def __init__(self, chain: Chain, ctx: Context, to: PlanMemory):
         self.chain, self.ctx, self.to = chain, ctx, to
         self.specs: dict[Edge, Spec] = {}
         self.inputs: dict[Edge, Batch] = {}
-        self.arguments: list[Any] = []  # of each operator
-        self._labels: dict[Edge, str] = {}  # of what was read that has no layout: the layout it was taken to have
+        self.arguments: list[Any] = []  # per operator
+        self._labels: dict[Edge, str] = {}  # layouts assumed for edges without a layout
 
     def planned(self) -> Segment:
-        """The same, once the rules have run. Raises Divided if not all operators agree on what a row is."""
+        """Runs the rules and returns self. Raises Divided if the operators do not agree on what a row is."""
         for i, link in enumerate(self.chain.links):
             try:
                 fits = self._fits(link)
@@ -56,12 +56,12 @@ class Segment:
         return self
 
     def explained(self, node: Node, error: Exception) -> Exception:
-        """What to raise for an exception in an operator's code."""
+        """Converts an exception from an operator's code to the exception to raise."""
         frames = self.ctx.frames
         return explain_failure(self.ctx, node, error, None if frames is None else frames.sample_of)
 
     def _fits(self, link: Link) -> bool:
-        """Whether an operator agrees with those before on what a row is."""
+        """Whether an operator agrees with the previous ones on what a row is."""
         ctx, framed = self.ctx, self.ctx.frames is not None
         if isinstance(ctx, FrameContext):
             try:
@@ -76,7 +76,7 @@ class Segment:
         for e in link.ins:
             if e in self.specs and e not in self.inputs:
                 spec = self.specs[e]
-                # Behind this segment it has no layout, and each that reads it may take it for something else.
+                # Outside this segment it has no layout, and readers may assume different ones.
                 if not spec.layout and (framed or (not link.is_lone and link.label(e, spec))):
                     return False
                 has_frames |= framed or link.is_sequence(e, spec)
@@ -113,7 +113,7 @@ class Segment:
         self.arguments.append(a)
 
     def narrow(self) -> None:
-        """Has operators make only the windows of their outputs that are read."""
+        """Narrows operators' outputs to the windows that are read."""
         native, arguments = self.to.native, {k.node.number: (k, a) for k, a in zip(self.chain.links, self.arguments)}
         for node, axes in self.chain.wiring.narrow:
             link, a = arguments[node.number]
@@ -132,7 +132,7 @@ class Segment:
             self.specs[link.ins[0]] = x.windowed(*windows)
 
     def fill_rows(self) -> list[tuple[kernels.Kernel, Any]]:
-        """Has the rows of arguments of all kernels made."""
+        """Fills the argument rows of all kernels."""
         called: list[tuple[kernels.Kernel, Any]] = []
         for link, a in zip(self.chain.links, self.arguments):
             if self.ctx.n and not link.op.aliases:
@@ -147,7 +147,7 @@ class Segment:
 
 
 def _with_layout(node: Node, spec: Spec, is_frame: bool) -> Spec:
-    """Checks the layout against what the operator accepts; a batch without one is given the first that fits."""
+    """Checks the layout against those the operator accepts; a batch without one gets the first that fits."""
     accepted = node.op.layouts
     if not accepted:
         return spec

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a chain is the same for every batch: which outputs are kept, which scratch buffer holds what, where windows
-may be narrowed."""
+"""The parts of a chain that are the same for every batch: outputs kept, scratch buffers, and windows that may be
+narrowed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def outputs_of(node: Node) -> list[Edge]:
 
 
 class Wiring:
-    """The wiring of the `nodes` of a chain. `needed` are the outputs that someone outside of them reads.
+    """The wiring of the `nodes` of a chain. `needed` are the outputs that are read outside of it.
 
-    `root` maps an edge to the one whose memory it is seen in; `kept` are the roots that become batches; `buffers`
-    number the threads' scratch buffers of the others; `unkept` are the edges made here that become no batches, and
-    `views` those of them that are seen in a batch's memory, with it; `narrow` lists (consumer, axes) from the last to
-    the first: consumers whose first input may be made in part only, along these axes; `shortened` are those batches
-    of which a kernel says how much it has made.
+    `root` maps an edge to the edge whose memory it aliases; `kept` are the roots that become batches; `buffers` maps
+    the other roots to scratch buffers; `unkept` are the edges made here that do not become batches; `views` are (edge,
+    root) for those of them that alias a batch; `narrow` lists (consumer, axes), last consumer first: consumers for
+    whose first input only a window along these axes may be computed; `shortened` are batches whose kernel determines
+    how much of each sample it writes.
     """
 
     def __init__(self, nodes: list[Node], needed: set[Edge]):
@@ -48,7 +48,7 @@ class Wiring:
             for e in inputs_of(n):
                 self._uses[e] = self._uses.get(e, 0) + 1
         windows: dict[Edge, str] = {}
-        for e in self._producer:  # in the order of running
+        for e in self._producer:  # in execution order
             windows[e] = self._window_axes(e, windows)
         self.narrow = [
             (n, axes)
@@ -57,7 +57,7 @@ class Wiring:
         ]
         self.buffers = share_slots([self.inner([*inputs_of(n), *outputs_of(n)]) for n in nodes])
         self.native = [n for n in nodes if not n.op.aliases]
-        # Steps whose input, of no use for others, may be made where their output will be.
+        # Steps that may compute in place, as nothing else uses their input.
         self.in_place = [n.op.in_place and self._uses[inputs_of(n)[0]] == 1 for n in self.native]
         self.unkept = [e for e in self._producer if e not in self.kept]
         self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
@@ -69,26 +69,25 @@ class Wiring:
         return [(e, self.buffers.get(self.root.get(e, e), -1)) for e in edges]
 
     def _window_axes(self, e: Edge, windows: dict[Edge, str]) -> str:
-        """The axes along which an edge may hold a window only: its producer can make one and nobody else wants the
-        rest. `windows` are those of the edges before it."""
+        """The axes along which an edge may hold only a window: its producer can compute one, and nothing else needs the
+        rest. `windows` are those of earlier edges."""
         producer = self._producer[e]
         if e in self.kept or self.root[e] != e or self._uses.get(e) != 1:
             return ""
         axes = producer.op.windowed
-        if axes and isinstance(producer.op, Pointwise):  # it makes what it gets
+        if axes and isinstance(producer.op, Pointwise):  # its output window equals its input window
             above = windows.get(inputs_of(producer)[0], "") if len(producer.inputs) == 1 else ""
             axes = "".join(c for c in axes if c in above)
         return axes
 
     def inner(self, edges: Iterable[Edge]) -> list[Edge]:
-        """The roots of those that become no batches, nor are seen in one."""
+        """The roots of edges that do not become batches and do not alias one."""
         roots = [self.root[e] for e in edges if e in self.root]
         return [r for r in roots if r in self.root and r not in self.kept]
 
 
 def share_slots(steps: Sequence[Sequence[Edge]]) -> dict[Edge, int]:
-    """Numbers of slots of memory for the edges that steps read and write: one is used again as soon as its content has
-    been read for the last time."""
+    """Assigns memory slots to the edges that steps read and write. A slot is reused after the last read of its edge."""
     last = {e: i for i, step in enumerate(steps) for e in step}
     slots: dict[Edge, int] = {}
     free: list[int] = []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages on the GPU: the session of a pipeline, copies, chains, decoders."""
+"""GPU stages: copies, chains, decoders, user functions."""

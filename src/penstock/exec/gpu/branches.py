@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators without a kernel that regroup batches of the GPU. Conditionals split and merge samples by their addresses,
-on the CPU: none is copied."""
+"""Operators without a kernel that regroup GPU batches. Conditionals split and merge samples by address, on the CPU,
+without copying samples."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..context import Context
 
 
 def runner(node: Node, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
-    """What runs the operator for one batch."""
-    from ..plan import run_batchwise  # which imports this module
+    """Returns the function that runs the operator for one batch."""
+    from ..plan import run_batchwise  # imported here, as it imports this module
 
     def run(ctx: Context, pool: kernels.Pool) -> None:
         stream = ctx.gpu.stream

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a chain on the GPU: planned like a chain of the CPU, then grouped into as few launches as can be, whose
-arguments travel in one copy. Nothing waits for the GPU."""
+"""Runs a chain on the GPU: planned like a CPU chain, then grouped into as few launches as possible, whose arguments are
+copied to the GPU at once. Nothing waits for the GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..cpu.wiring import Edge
 from ..frames import check_frames
 from .plan import GpuPlan
 
-_NAMED = 3  # operators that an error of memory names
+_NAMED = 3  # operators named in an out-of-memory error
 _INT64 = np.dtype("i8")
 
 
@@ -36,13 +36,13 @@ class GpuChain(Chain):
         super().__init__(nodes, needed, resolvers)
         self._called = [link for link in self.links if not link.op.aliases]
         reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self._called]
-        # Edges that kernels read and write, and their numbers by kernel: outputs, inputs.
+        # Edges that kernels read and write, and per kernel the indices of its outputs and inputs.
         self._edges = list(dict.fromkeys(e for c, ins in zip(self._called, reads) for e in (*c.outs, *ins)))
         number = {e: k for k, e in enumerate(self._edges)}
         self._numbers = [([number[e] for e in c.outs], [number[e] for e in ins]) for c, ins in zip(self._called, reads)]
         self._kept = {number[e] for e in self.wiring.allocated if e in number}
         self.seen = [e for c in self.links for e in c.outs if e in self.wiring.wanted and self.wiring.root[e] != e]
-        self._fusions: dict[tuple[str, ...], Fusion] = {}  # which calls are one launch; by kernels
+        self._fusions: dict[tuple[str, ...], Fusion] = {}  # how calls are fused into launches, by kernels
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         try:
@@ -51,7 +51,7 @@ class GpuChain(Chain):
             raise self._explained(ctx, e) from None
 
     def _explained(self, ctx: Context, error: OutOfDeviceMemory) -> Exception:
-        """Which operator asked for how much; the one with the largest output is named first."""
+        """Lists how much memory each operator requested, largest first."""
         nodes = {n.number: n for n in self.nodes}
         asked = sorted(error.asked, key=lambda x: -x[1])
         node = nodes[asked[0][0]] if asked else self.links[0].node
@@ -65,7 +65,7 @@ class GpuChain(Chain):
 
     def kind(self, rows: Context) -> tuple | None:
         kind = super().kind(rows)
-        return None if kind is None else (*kind, rows.gpu.session.device.id)  # where its kernels are loaded
+        return None if kind is None else (*kind, rows.gpu.session.device.id)  # kernels are loaded per device
 
     def lay_out(self, segment: Segment) -> None:
         wiring, specs, to = self.wiring, segment.specs, segment.to
@@ -89,7 +89,8 @@ class GpuChain(Chain):
             to.views[e] = _seen_rows(to.native, specs[e], begins, frames)
 
     def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
-        """Those of kernels with their rows of arguments. What decides is checked by the program if rows are traced."""
+        """The launches of kernels with their argument rows. If rows are traced, the program checks the values that
+        decide the fusion."""
         if not called:
             return []
         calls = [Call(kernel.path, outs, ins, args) for (kernel, args), (outs, ins) in zip(called, self._numbers)]
@@ -99,11 +100,11 @@ class GpuChain(Chain):
         return self._fusions[key].plan(calls, [specs[e] for e in self._edges], n)
 
     def tensors(self, launches: Sequence[Launch]) -> list[Edge]:
-        """Those in memory."""
+        """Edges whose tensors have memory."""
         return [self._edges[t] for x in launches for t in x.tensors]
 
     def shapes(self, launches: Sequence[Launch]) -> list[Edge]:
-        """Those in none."""
+        """Edges of which kernels need only the shapes."""
         return [self._edges[t] for x in launches for t in x.shapes]
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> GpuPlan:
@@ -115,8 +116,8 @@ def _size(nbytes: int) -> str:
 
 
 def _lay_out(to: Any, spec: Spec, frames: Any) -> tuple[Any, Any]:
-    """The rows of a batch in memory that begins at 0, and what is told about it (PlanMemory), at once or as a program
-    does it; `frames` are the samples of rows that are frames."""
+    """Returns a batch's rows, for memory that begins at address 0, and its `about` (PlanMemory), computed now or
+    recorded in a program. `frames`: the sample of each row if rows are frames."""
     rows, at_rows = to.allocate(spec.n, TENSOR)
     about, at_about = to.allocate(2, _INT64)
     numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype))
@@ -129,7 +130,7 @@ def _lay_out(to: Any, spec: Spec, frames: Any) -> tuple[Any, Any]:
 
 
 def _seen_rows(to: Any, spec: Spec, begins: Any, frames: Any) -> Any:
-    """The rows of a batch that is seen in the memory of another, whose samples begin there."""
+    """The rows of a batch whose samples alias those of another batch, which begin at `begins`."""
     rows, _ = _lay_out(to, spec, frames)
     rows["data"][...] = begins
     return rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the user's that work on batches of the GPU: what they are lent, and what they return as a batch."""
+"""User functions on GPU batches: the arrays they are lent, and what they return as a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..context import Context
 
 
 class Copy(NamedTuple):
-    """What a function returned for a sample, in memory of the pipeline."""
+    """A function's result for one sample, in memory of the pipeline."""
 
     block: Block
     shape: tuple[int, ...]
@@ -31,13 +31,13 @@ class Copy(NamedTuple):
 
 
 class Arrays:
-    """What an operator that `runs_on_gpu` finds as `a.gpu`."""
+    """The `a.gpu` of an operator that `runs_on_gpu`."""
 
     def __init__(self, gpu: GpuPass):
         self.gpu, self.stream = gpu, gpu.stream
 
     def writable(self, batch: Batch) -> Batch:
-        """The batch, or a copy of one that others go on using."""
+        """The batch; a copy if its owner keeps using the memory."""
         if batch.is_borrowed:
             batch = batch.packed_copy()
             assert isinstance(batch, DeviceBatch)
@@ -49,8 +49,8 @@ class Arrays:
         return LentSample(batch, i)
 
     def copy(self, array: Any, waits: bool) -> Copy:
-        """A copy of somebody's dense array. It was made on the stream of the batch or, with `waits`, on any: then on
-        the default one at the latest."""
+        """Copies a dense external array that was computed on the batch's stream or, with `waits`, on any stream that
+        the default stream waits for."""
         stream = self.stream
         address, shape, dtype, number, owner, _ = foreign(array, -1)
         dtypes.from_numpy(dtype)
@@ -63,12 +63,12 @@ class Arrays:
         if nbytes:
             stream.copy(block.address, address, nbytes)
         if waits:
-            stream.synchronize()  # before `owner` is let go of
+            stream.synchronize()  # before `owner` is released
         del owner
         return Copy(block, shape, dtype)
 
     def batch(self, copies: list[Copy]) -> DeviceBatch:
-        """Raises ValueError if the samples differ in type or number of dimensions."""
+        """Makes a batch of copies. Raises ValueError if they differ in type or number of dimensions."""
         kinds = {(c.dtype, len(c.shape)) for c in copies}
         if len(kinds) > 1:
             told = ", ".join(sorted(f"{ndim} dimensions of {dtype.name}" for dtype, ndim in kinds))
@@ -83,12 +83,12 @@ class Arrays:
 
 
 class _Order:
-    """What functions that are called in order ask of the GPU is done in order, too, on whatever streams: they may use
-    arrays of their own again."""
+    """Keeps the GPU work of functions called in order in that order across streams, as they may reuse their own
+    arrays."""
 
     def __init__(self) -> None:
         self._stream: Callable[[], Stream | None] = lambda: None  # of the last call
-        self._work = 0  # what that stream was asked for until its end
+        self._work = 0  # the amount of work submitted to it by then
 
     @contextmanager
     def keep(self, turn: AbstractContextManager, stream: Stream) -> Iterator[None]:
@@ -99,15 +99,15 @@ class _Order:
             try:
                 yield
             finally:
-                stream.asked()  # by the function
+                stream.asked()  # the function may have submitted work
                 self._stream, self._work = weakref.ref(stream), stream.work
 
 
 def runner(
     node: Node, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
 ) -> Callable[[Context, kernels.Pool], None]:
-    """What runs such an operator for one batch."""
-    from ..plan import run_batchwise  # which imports this module
+    """Returns the function that runs such an operator for one batch."""
+    from ..plan import run_batchwise  # imported here, as it imports this module
 
     order = _Order()
 

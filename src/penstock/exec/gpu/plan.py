@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a segment on the GPU: all rows and arrays that its launches read as one image, which of it are addresses,
-and the launches. Starting it for a batch is one native call (kernels/core/gpu_plan.cpp). Rules make the arrays for one
-batch, a program writes to them for each; either way they are read when the plan is started."""
+"""The plan of a segment on the GPU: an image of all rows and arrays that its launches read, the addresses within it,
+and the launches. Starting it for a batch is one native call (kernels/core/gpu_plan.cpp). Rules fill the arrays for one
+batch, a program for each later one; they are read when the plan is started."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from .chain import GpuChain
 
 INPUT, MEMORY = range(2)
-IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory: the image's, the workspace's, the first output's
+IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory regions: image, workspace, first output
 _ALIGNED = 256
-_TOGETHER = 128 << 10  # bytes of all batches given out that share a block
+_TOGETHER = 128 << 10  # output batches of up to this many bytes in total share a block
 
 
-# The structures of kernels/core/gpu_plan.cpp.
+# Structs of kernels/core/gpu_plan.cpp.
 _PATCH = np.dtype([("at", "i8"), ("step", "i8"), ("n", "i8"), ("which", "i8")])
 _PART = np.dtype([("where", "u8"), ("at", "i8"), ("bytes", "i8")])
 _ROWS = np.dtype([("rows", "u8"), ("n", "i8"), ("source", "i4"), ("which", "i4")])
@@ -49,7 +49,7 @@ _PLAN = np.dtype([*_ARRAYS, ("image_bytes", "i8"), *((f"n_{name}", "i4") for nam
 
 
 class Image:
-    """What travels to the GPU in one copy. Numbers in it that are distances become addresses when a plan is started."""
+    """Data copied to the GPU at once. Offsets in it become addresses when a plan is started."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, np.ndarray]] = []
@@ -57,7 +57,7 @@ class Image:
         self.size = 0
 
     def add(self, array: np.ndarray) -> int:
-        """Where the array will lie, relative to the beginning. It is read whenever a plan is started."""
+        """Adds an array and returns its offset in the image. It is read each time a plan is started."""
         if not array.flags.c_contiguous:
             raise InternalError("a part of a plan is not contiguous")
         at = self.size
@@ -66,41 +66,40 @@ class Image:
         return at
 
     def add_rows(self, rows: np.ndarray, which: int | None) -> int:
-        """As `add`, for rows of a tensor whose data are distances from this memory; None: they are addresses."""
+        """As `add`, for tensor rows whose data are offsets from memory `which`; None: they are addresses."""
         at = self.add(rows)
         if which is not None:
             self.points(at, rows.itemsize, len(rows), which)
         return at
 
     def points(self, at: int, step: int, n: int, which: int = IMAGE) -> None:
-        """The n numbers from `at` on are distances from this memory."""
+        """Marks n numbers, from `at` on, as offsets from memory `which`."""
         self._patches.append((at, step, n, which))
 
     def packed(self) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        """The parts, the patches, and what these need."""
+        """The parts, the patches, and the arrays that must stay alive."""
         parts = [(address(array), begin, array.nbytes) for begin, array in self._parts]
         return np.array(parts, _PART), np.array(self._patches, _PATCH), [array for _, array in self._parts]
 
 
 class Output(NamedTuple):
-    """A batch that a segment gives out. Of a new one `rows` are those of a batch in memory that begins at 0, and
-    `about` are (2,) the bytes of that memory and whether all samples have one shape. Of one that is seen in the memory
-    of another, `root`, they are distances from that."""
+    """An output batch of a segment. For a new batch, `rows` are for memory that begins at 0, and `about` is (2,): its
+    bytes, and whether all samples have one shape. For a batch that aliases the batch `root`, rows are offsets from
+    that."""
 
     edge: Edge
     spec: Spec
     rows: np.ndarray
     about: np.ndarray | None
-    source: int  # INPUT or MEMORY,
-    which: int  # and its number: where the batch, or `root`, lies
+    source: int  # INPUT or MEMORY
+    which: int  # index of the input or memory that holds the batch or `root`
     root: Edge | None
-    named: Origin  # where its samples' names come from
+    named: Origin  # origins of its samples
     wanted: bool
 
 
 class GpuPlan:
-    """The plan of n rows in the arrays `at`, which may be filled again for another batch. Used by one batch at a
-    time."""
+    """The plan of n rows in the arrays `at`, which can be refilled for another batch. Used by one batch at a time."""
 
     def __init__(self, chain: GpuChain, ctx: Context, at: PlanMemory):
         wiring = chain.wiring
@@ -108,11 +107,11 @@ class GpuPlan:
         memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
         slots = share_slots([wiring.inner(chain.tensors([x])) for x in at.launches])
         memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
-        # What is told about tensors within the chain: by slots of the workspace, which they have in turn.
+        # `about` of tensors within the chain, by workspace slot; they use a slot one after the other.
         self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
         for e, k in slots.items():
             self._inner[k].append(at.about[e])
-        # Bytes of the workspace that all launches share, at least, and arrays (1,) of such bytes.
+        # Minimum bytes of scratch shared by all launches, and arrays (1,) with further such sizes.
         self._scratch, self._more_scratch = max((x.scratch for x in at.launches), default=0), at.more["scratch"]
         image = Image()
         starts = _starts(chain, ctx.gpu.session, ctx.n, at, image, memory)
@@ -139,8 +138,8 @@ class GpuPlan:
         self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(self._inner))
 
     def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
-        """For a batch: bytes of the image with the workspace, bytes and specs of the batches given out, and where in
-        the former the slots of inner tensors are."""
+        """For a batch: bytes of image and workspace, bytes and specs of the output batches, and the offsets of the
+        slots of inner tensors."""
         scratch = max((int(x[0]) for x in self._more_scratch), default=0)
         end, inner = self._at_workspace + _aligned(max(scratch, self._scratch)), []
         for slot in self._inner:
@@ -155,7 +154,7 @@ class GpuPlan:
         return end, sizes, specs, inner
 
     def _rows_of_outputs(self, addresses: Any) -> list[np.ndarray]:
-        """Memory for them, in one piece."""
+        """Allocates the rows of all outputs in one array."""
         memory, at = allocate(self._n_rows, TENSOR)
         rows, first = [], 0
         for k, o in enumerate((*self._makes, *self._views)):
@@ -165,8 +164,8 @@ class GpuPlan:
         return rows
 
     def _blocks(self, gpu: GpuPass, size: int, sizes: list[int]) -> tuple[list[Block], list[int]]:
-        """Memory for the batches given out, where each of them is, and behind it that for the image, if there is one.
-        Small batches share a block."""
+        """Allocates memory for the output batches and, if there are launches, for the image as the last block. Returns
+        the blocks and each batch's address. Small batches share a block."""
         ends = list(accumulate(map(_aligned, sizes))) if len(sizes) > 1 else ()
         if not ends or ends[-1] > _TOGETHER:
             blocks = gpu.take_all([*sizes, size] if self._started else sizes)
@@ -176,7 +175,7 @@ class GpuPlan:
         return [*blocks[:1] * len(sizes), *blocks[1:]], [first, *(first + end for end in ends)]
 
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: None = None) -> None:
-        """Makes the batches given out, and has the GPU fill them. The plan began to be made at `begin`."""
+        """Makes the output batches and starts the launches that fill them. `begin` is when planning started."""
         gpu: GpuPass = ctx.gpu
         values, stream = ctx.values, gpu.stream
         inputs = self._of_inputs()
@@ -238,7 +237,7 @@ def _aligned(nbytes: int) -> int:
 def _starts(
     chain: GpuChain, session: Session, n: int, at: PlanMemory, image: Image, memory: Mapping[Edge, int]
 ) -> np.ndarray:
-    """The launches, for native code. What they read is put into the image."""
+    """The launches, for native code. Adds what they read to the image."""
     launches = at.launches
     starts = np.zeros(len(launches), _START)
     if not launches:
@@ -248,7 +247,7 @@ def _starts(
     tensors = {e: (at.rows[e], memory.get(root.get(e, e))) for e in chain.tensors(launches)}
     rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
     shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(chain.shapes(launches))}
-    begun = set()  # groups, by their first call: the launches of one share their scratch
+    begun = set()  # groups, by first call: the launches of a group share their scratch
     for start, x in zip(starts, launches):
         group = x.calls[0]
         if x.scratch and group not in begun:
@@ -265,7 +264,7 @@ def _starts(
 
 
 def _add_arguments(image: Image, kernel: kernels.Kernel, rows: ArgumentRows, pointers: dict[str, np.ndarray]) -> int:
-    """Puts argument rows into the image, and the arrays behind pointers: where they will lie."""
+    """Adds argument rows, and the arrays behind their pointers, to the image; returns the rows' offset."""
     n, step, fields = len(rows.array), rows.array.itemsize, rows.array.dtype.fields
     assert fields is not None
     for field, values in pointers.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stages between CPU and GPU: copies of whole batches, and what operators bring with them."""
+"""Stages between CPU and GPU: copies of whole batches, and operators' own stages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..cpu.wiring import inputs_of
 
 
 def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
-    """What runs a stage of kind "operator", "upload" or "download" for one batch."""
+    """Returns the function that runs a stage of kind "operator", "upload" or "download" for one batch."""
     node = stage.nodes[0]
     if stage.kind == "operator":
         return OperatorStage(node, resolvers[node.number]).run
@@ -41,7 +41,7 @@ def check_device(node: Node, session: Session) -> None:
 
 
 class OperatorStage:
-    """Runs the stage that an operator brings with it."""
+    """Runs an operator's own GPU stage."""
 
     def __init__(self, node: Node, resolver: Resolver):
         self.node = node
@@ -86,7 +86,7 @@ def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch])
 
 
 class _Uploads:
-    """Copies batches to the GPU; small ones together."""
+    """Copies batches to the GPU; small ones in one copy."""
 
     def __init__(self, nodes: list[Node]):
         self._each = [(n, (n.number, 0), (n.inputs[0].source.number, n.inputs[0].index), _Upload()) for n in nodes]
@@ -114,14 +114,14 @@ class _Uploads:
 
 
 class _Upload:
-    """Copies batches to the GPU. One that its owner gives out again and again, as constants and sources that repeat
-    their last batch do, is copied once."""
+    """Copies batches to the GPU. A batch that its owner returns repeatedly, as constants and repeating sources do, is
+    copied once."""
 
     def __init__(self) -> None:
-        self._kept: tuple[Borrowed, Any, bytes, DeviceBatch] | None = None  # of whom, rows, what they hold, the copy
+        self._kept: tuple[Borrowed, Any, bytes, DeviceBatch] | None = None  # owner, rows, the rows' bytes, the copy
 
     def __call__(self, gpu: GpuPass, batch: Batch) -> Batch:
-        if isinstance(batch, DeviceBatch):  # a source has read it to the GPU
+        if isinstance(batch, DeviceBatch):  # a source has loaded it to the GPU
             batch.used_on(gpu.stream)
             return batch
         for owner in batch.owners:
@@ -131,11 +131,11 @@ class _Upload:
 
     def _once(self, gpu: GpuPass, batch: Batch, borrowed: Borrowed) -> Batch:
         kept, rows = self._kept, batch.rows
-        # Rows tell shapes, too.
+        # Rows also contain shapes.
         if kept is None or kept[0] is not borrowed or (kept[1] is not rows and kept[2] != rows.tobytes()):
             copy = upload(batch, gpu.stream, gpu.session.budget)
             copy.ready = gpu.stream.record()
-            copy.owners = (*copy.owners, Kept(borrowed))  # so that nobody gets it to write to
+            copy.owners = (*copy.owners, Kept(borrowed))  # so that nobody writes to it
             kept = self._kept = borrowed, rows, rows.tobytes(), copy
         copy = kept[3]
         again = copy.with_rows(batch.spec, copy.rows, copy.owners, batch.sources)

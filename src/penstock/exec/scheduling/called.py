@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources that are called by who asks for a batch, in the user's thread."""
+"""Sources that the consumer's thread calls when it requests a batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .workers import busy_with
 
 
 class CalledSources:
-    """Those of a plan, in the order in which they are defined."""
+    """These sources of a plan, in order of definition."""
 
     def __init__(self, plan: Plan, statistics: Statistics):
         self._statistics = statistics
@@ -23,8 +23,8 @@ class CalledSources:
         self._ended = False
 
     def call(self, production: Any, batch_size: int, iteration: int) -> bool:
-        """Calls them for an iteration, up to one that ends; says whether none has. What one of them raises is raised
-        after the others were called too, so that they stay in step; nothing of that iteration is used."""
+        """Calls the sources for an iteration, up to one that ends; returns whether none has. If one raises, the others
+        are called before the error is raised, so that all stay in step; the data of that iteration is discarded."""
         if not self._all or self._ended or production.ended:
             return not self._ended
         error: Exception | None = None
@@ -49,7 +49,7 @@ class CalledSources:
             del error  # it refers to this frame
 
     def forget(self) -> None:
-        """Drops what they gave and nobody took. Those that can go back are where they were."""
+        """Drops data that was not used. Sources that can go back return to the state before it."""
         for _, op in self._all:
             state = op.state()
             op.called.clear()
@@ -59,7 +59,7 @@ class CalledSources:
 
 
 def _explained(node: Node, error: DataError) -> PipelineError:
-    """What a source gave and can't be used, with the line where it is used."""
+    """The error for unusable data of a source, with the line where the source is used."""
     told = PipelineError(node.describe(str(error)))
     told.__cause__ = error.__cause__
     return told

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: where a pipeline is, as a few integers in JSON.
+"""Checkpoints: the position of a pipeline, as a few integers in JSON.
 
 Random numbers are a function of (seed, operator, epoch, position), and readers know their order from a few integers, so
-nothing else has to be kept. A checkpoint also names what makes these integers mean the same: seed, sources, and the
+nothing else has to be stored. A checkpoint also names what these integers depend on: seed, sources, and the
 operators that draw random numbers. Reading one executes nothing.
 """
 
@@ -20,8 +20,8 @@ _KIND = "penstock checkpoint"
 
 
 class State:
-    """Where a pipeline is between two batches: the number of the next one, how many samples were asked for before it,
-    whether a source has ended, the states of the sources, and what `Policy.saved` tells of bad samples."""
+    """The state of a pipeline between two batches: the number of the next batch, the samples requested before it,
+    whether a source has ended, the states of the sources, and the bad samples (`Policy.saved`)."""
 
     __slots__ = ("ended", "errors", "iteration", "position", "sources")
 
@@ -31,8 +31,8 @@ class State:
 
 
 def describe(plan: Plan) -> dict[str, Any]:
-    """What two pipelines have to have in common so that one can go on where the other was. Computed once, as it may
-    look at the names of all samples."""
+    """What must be equal in two pipelines so that one can continue the other. Cached, as it may read the names of all
+    samples."""
     if plan.described is None:
         plan.described = _described(plan)
     return plan.described
@@ -52,7 +52,7 @@ def _source(plan: Plan, node: Node) -> dict[str, Any]:
 
 
 def _read(content: Any) -> dict[str, Any]:
-    """The content of a checkpoint, or ValueError if it is none."""
+    """Parses a checkpoint; ValueError if it is not one."""
     try:
         found = json.loads(content)
     except (TypeError, ValueError) as e:
@@ -78,7 +78,7 @@ def _read(content: Any) -> dict[str, Any]:
 
 
 class Checkpoint:
-    """What checkpoints hold: one, or a list of those of all shards."""
+    """The content of a checkpoint, or of a list of the checkpoints of all shards."""
 
     def __init__(self, content: Any):
         several = isinstance(content, (list, tuple))
@@ -88,7 +88,7 @@ class Checkpoint:
         self.content = self.all[0]
 
     def texts(self) -> list[str]:
-        """What it can be made of again."""
+        """The checkpoints as JSON, to construct it again."""
         return [json.dumps(c) for c in self.all]
 
     @property
@@ -97,15 +97,15 @@ class Checkpoint:
 
     @property
     def iterator(self) -> dict[str, Any] | None:
-        """What an iterator added."""
+        """The state of an iterator; None if none was saved."""
         return self.content.get("iterator")
 
     def restore(self, plan: Plan) -> State:
-        """Takes the sources of a plan to where they were. ValueError that names the difference if the plan is not of
-        the same pipeline."""
+        """Restores the sources of a plan. Raises ValueError that lists the differences if the plan is of another
+        pipeline."""
         ours, theirs = describe(plan), self.content
         problems = list(_differences(ours, theirs))
-        for other in self.all[1:]:  # whose seed may be another
+        for other in self.all[1:]:  # other shards may have other seeds
             problems += [p for p in _differences(ours, {**other, "seed": ours["seed"]}) if p not in problems]
         if problems:
             raise ValueError(
@@ -115,7 +115,7 @@ class Checkpoint:
         for i, node in enumerate(plan.sources):
             states = [c["sources"][i].get("state") for c in self.all]
             if states[0] is None:
-                continue  # a stream, which goes on wherever it is
+                continue  # a stream, which continues from its current position
             try:
                 shards = [(s, c["seed"]) for s, c in zip(states, self.all)]
                 plan.source_op(node).resume(states[0], shards if len(shards) > 1 else ())
@@ -159,7 +159,7 @@ def _listed(names: list[Any]) -> str:
 
 
 def save(plan: Plan, state: State, version: str, iterator: dict[str, Any] | None) -> bytes:
-    """The checkpoint of a plan whose next batch is that of `state`."""
+    """Returns the checkpoint of a plan whose next batch is that of `state`."""
     described = describe(plan)
     content = {_KIND: VERSION, "version": version, **described}
     content |= {"iteration": state.iteration, "position": state.position, "ended": state.ended}
@@ -175,5 +175,5 @@ def save(plan: Plan, state: State, version: str, iterator: dict[str, Any] | None
 
 
 def without_state(plan: Plan) -> list[Node]:
-    """The sources of which a checkpoint can't say where they are."""
+    """The sources whose position can't be saved."""
     return [n for n in plan.sources if plan.source_op(n).saved() is None]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps batches coming: picks in order, loads ahead, runs two batches at a time on one native pool, hands them out in
-order."""
+"""Runs batches in the background: picks in order, loads ahead, runs two batches at a time on one native pool, returns
+them in order."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from .workers import Ticket, Workers, check_not_busy
 
 
 class Executor:
-    """Runs a plan in the background. `schedule` asks for a batch, `share` waits for the oldest one asked for. Where
-    data is read further ahead than batches are made, the first `depth` of these are made, and the others only read."""
+    """Runs a plan in the background. `schedule` requests a batch, `share` waits for the oldest requested one. If data
+    is read further ahead than batches are made, only the first `depth` batches are made, and the others only read."""
 
     def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics):
         self.plan, self.statistics = plan, statistics
@@ -43,33 +43,34 @@ class Executor:
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self.depth = 1
-        # Whether batches may be read before they are to be made. What workers are asked for they make.
+        # Whether batches are read before they are due. Workers make all batches that are requested.
         self._reads_ahead = plan.batches_read_ahead > 0 and not producer.is_away
         self.merging = Merging(plan, producer.is_away)
-        self._ahead = 0  # of the tickets those that nobody wants yet; changed while `_sharing` is held
-        self._to_merge: list[Ticket] = []  # asked for, but not enough yet to be made together
-        self._seen: State | None = None  # behind the last batch that was given out; None: nothing is on its way
-        self.rows: np.ndarray | None = None  # which samples of its iteration the last batch has
-        self._left_ns = 0  # when the last batch was given out
-        self._tight_loops = 0  # for how many in a row the next one was soon wanted
+        self._ahead = 0  # number of tickets requested ahead and not needed yet; guarded by `_sharing`
+        self._to_merge: list[Ticket] = []  # requested, but too few yet to be merged
+        self._seen: State | None = None  # after the last batch returned; None if nothing is in flight
+        self.rows: np.ndarray | None = None  # which samples of its iteration are in the last batch
+        self._left_ns = 0  # when the last batch was returned
+        self._tight_loops = 0  # number of consecutive batches requested soon after the previous one
         self._sharing = threading.Lock()
         self._sources = [plan.source_op(n) for n in plan.sources]
         self._called = CalledSources(plan, statistics)
-        # Those that have to repeat their data for an iteration to be withdrawn; None: it would leave traces.
+        # Feeds that can't go back, so iterations are requested ahead only while they repeat data; empty if withdrawing
+        # an iteration would have side effects.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
         if plan.iteration_order is not None or policy.on_error != "raise" or None in self._repeating:
             self._repeating = []
-        # The workers know nothing of the plan, so nothing that the plan refers to is kept alive by this.
+        # The workers do not refer to the plan, so this keeps nothing of it alive.
         weakref.finalize(self, Workers.stop, self._workers).atexit = False
         _LIVE.add(self._workers)
 
     def check_not_busy(self) -> None:
-        """RuntimeError in a thread that makes a batch of this pipeline."""
+        """Raises RuntimeError in a thread that is making a batch of this pipeline."""
         check_not_busy(self._production)
 
     def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
-        """Asks for the next batch. Blocks never. `ahead`: nobody wants it yet, and `withdraw` may undo it. `at_once`:
-        where others took little time, `share` makes it: to wake other threads would take longer."""
+        """Requests the next batch, without blocking. `ahead`: nobody needs it yet, and `withdraw` may undo it.
+        `at_once`: if batches take little time, `share` makes it itself, as waking other threads would take longer."""
         begin = clocks()
         self._workers.start()
         if not ahead:
@@ -92,7 +93,7 @@ class Executor:
         self.statistics.worked(begin)
 
     def call_sources(self, batch_size: int) -> bool:
-        """Calls the sources that are called by who asks for a batch, up to one that ends; says whether none has."""
+        """Calls the sources that run in the consumer's thread, up to one that ends; returns whether none has."""
         begin = clocks()
         try:
             return self._called.call(self._production, batch_size, self._next)
@@ -100,12 +101,12 @@ class Executor:
             self.statistics.worked(begin)
 
     def has_data(self) -> bool:
-        """Whether a batch can be asked for without waiting for what the user feeds."""
+        """Whether a batch can be requested without waiting for fed data."""
         return all(op.has_data() for op in self._sources)
 
     def schedule_ahead(self, batch_size: int, depth: int) -> None:
-        """Asks for another batch if there is data, or where what was fed last is likely to be wanted again, for as many
-        as a depth allows."""
+        """Requests another batch if there is data; or, if the last fed data is likely to be repeated, batches up to the
+        depth."""
         if self.has_data():
             if self.pending < depth:
                 self.schedule(batch_size)
@@ -114,13 +115,13 @@ class Executor:
                 self.schedule(batch_size, ahead=True)
 
     def consumer_is_polling(self) -> bool:
-        """To be called when somebody wants a batch: whether the next ones are better made when they are wanted."""
+        """Call when a batch is requested: returns whether the next batches should be made on request."""
         soon = time.monotonic_ns() - self._left_ns < SCHEDULING.tight_loop_ns
         self._tight_loops = self._tight_loops + 1 if soon else 0
         return self._tight_loops >= SCHEDULING.tight_loops and self._makes_at_once()
 
     def withdraw(self) -> None:
-        """Undoes what was asked for ahead, as other data comes."""
+        """Cancels batches requested ahead, as new data arrives."""
         if not self._ahead:
             return
         with self._sharing:
@@ -129,12 +130,13 @@ class Executor:
                 self._drop(dropped)
                 self._tickets, self._ahead = deque(t for t in self._tickets if not t.ahead), 0
                 for feed in self._repeating:
-                    feed.take_back_asked()  # those before were taken, as they come first
+                    feed.take_back_asked()  # earlier requests were taken, as they come first
                 if not self._tickets:
                     self._seen = None
 
     def _drop(self, tickets: list[Ticket]) -> None:
-        """Waits until nothing is done for the last tickets any more. Sources that can go back are where they were."""
+        """Drops the last tickets and waits until no thread works on them. Sources that can go back return to the state
+        before them."""
         for ticket in tickets:
             ticket.dropped = True
         self._workers.look_again()
@@ -149,12 +151,12 @@ class Executor:
         return len(self._tickets)
 
     def share(self) -> list[Batch]:
-        """The oldest batch asked for. Raises what went wrong with it; the next one is not affected."""
+        """Returns the oldest requested batch. Raises its error, if any; later batches are not affected."""
         self._workers.start()
         with self._sharing:
             if not self._tickets:
                 raise StopIteration("no batch was scheduled; call schedule_run() first")  # as in DALI
-            # Taken off the queue only when it is there, so that an interrupted wait loses nothing.
+            # Removed from the queue only when done, so that an interrupted wait loses nothing.
             ticket = self._tickets[0]
             begin = time.monotonic_ns()
             with in_range("wait for a batch"):
@@ -183,7 +185,7 @@ class Executor:
         return ticket.outputs
 
     def _first_that_is_only_read(self) -> int:
-        """The number of the first batch that was asked for and is not to be made yet."""
+        """The index of the first requested batch that is not due to be made yet."""
         if not self._reads_ahead:
             return self._next
         return self._tickets[0].index + self.depth + self.plan.ahead
@@ -199,7 +201,7 @@ class Executor:
             self._ask_merged()
 
     def _ask(self, ticket: Ticket) -> None:
-        """Has a batch made; where small ones are made together, once there are enough of them, or somebody waits."""
+        """Queues a batch; merged batches, once there are enough or the consumer waits."""
         if self.merging.size == 1:
             self._ask_merged()
             self._workers.ask(ticket)
@@ -214,7 +216,7 @@ class Executor:
             self._workers.ask(MergedTicket(tickets) if len(tickets) > 1 else tickets[0])
 
     def drain(self) -> None:
-        """Drops what was asked for. Sources that can go back are where they were before."""
+        """Drops all requested batches. Sources that can go back return to the state before them."""
         self.withdraw()
         with self._sharing:
             if self._tickets:
@@ -228,28 +230,28 @@ class Executor:
             self._seen = None
 
     def keep_state(self) -> None:
-        """From now on `state` can be asked for; before the first batch."""
+        """Enables `state`; call before the first batch."""
         self._production.keeps_state = True
         for op in self._sources:
             op.keeps_state = True
 
     def state(self) -> State:
-        """Where the pipeline is, as seen from the last batch that was given out: whatever was prepared ahead."""
+        """The state after the last batch returned, regardless of batches prepared ahead."""
         with self._sharing:
             state = self._seen or self._production.state(self._next)
             state.errors = self._production.policy.saved(state.iteration)
             return state
 
     def restore(self, state: State) -> None:
-        """Goes on from a checkpoint, whose sources are restored, before the first batch is asked for."""
+        """Continues from a checkpoint whose sources are restored; call before the first batch is requested."""
         self._next, self._production.position = state.iteration, state.position
         self._production.ended = state.ended
         self._production.policy.restore(state.errors)
         self._production.policy.seen = state.position
 
     def reset(self) -> bool:
-        """Takes the sources to the beginning of their next epoch, as seen from the last batch that was given out.
-        Says whether there was anything to do."""
+        """Moves the sources to the start of their next epoch, as seen from the last batch returned.
+        Returns whether there was anything to do."""
         sources = self._sources
         if not self._production.ended and not any(op.restarts() for op in sources):
             return False
@@ -273,8 +275,8 @@ class Executor:
     def close(self) -> None:
         """Stops the threads and closes the sources. Afterwards nothing can be scheduled."""
         self._workers.stop()
-        if self._sharing.acquire(blocking=False):  # else somebody is just being told that it is closed
-            self._tickets.clear()  # and the memory of what was made ahead
+        if self._sharing.acquire(blocking=False):  # otherwise a consumer is just being told that it is closed
+            self._tickets.clear()  # and frees the memory of batches made ahead
             self._to_merge.clear()
             self._sharing.release()
         for node in self.plan.sources:
@@ -286,7 +288,7 @@ _LIVE = WeakSet[Workers]()
 
 @atexit.register
 def _stop_all() -> None:
-    """A user's callback that never returns must not keep the interpreter from ending."""
+    """Stops all threads, so that a user callback that never returns does not block interpreter exit."""
     live = list(_LIVE)
     for workers in live:
         workers.ask_to_stop(exiting=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small batches of a GPU, several of which are made as one: what a batch costs the host is much the same for any size.
-Samples don't depend on which others are made with them, so nobody sees it but by the speed."""
+"""Merges several small GPU batches into one, as the host cost of a batch hardly depends on its size. Samples do not
+depend on the others in their batch, so the result is the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .workers import Ticket
 
 
 class MergedTicket(Ticket):
-    """Several iterations, in order, that are made as one batch."""
+    """Several consecutive iterations that are made as one batch."""
 
     __slots__ = ("_parts",)
 
@@ -55,17 +55,17 @@ class MergedTicket(Ticket):
 
 
 class Merging:
-    """How many batches are made together: more and more, up to a limit, while the consumer waits for them."""
+    """The number of batches merged: increased, up to a limit, while the consumer waits."""
 
     def __init__(self, plan: Plan, is_away: bool = False):
-        """`is_away`: others make the batches, each by itself."""
+        """`is_away`: workers make the batches, which are not merged."""
         self._session = plan.session if not is_away and _can_be_joined(plan) else None
         self.size = 1
         self._batches = self._waited_ns = 0
         self._since = time.monotonic_ns()
 
     def waited(self, ns: int, batch_size: int) -> None:
-        """Tells how long the consumer has waited for a batch."""
+        """Records how long the consumer waited for a batch."""
         most = min(SCHEDULING.most_merged_samples // max(batch_size, 1), SCHEDULING.most_merged_batches)
         if self._session is None or 2 * self.size > most:
             return
@@ -82,7 +82,7 @@ class Merging:
 
 
 def _can_be_joined(plan: Plan) -> bool:
-    """Whether samples depend on nothing but their own picks, and nobody sees which batches are made at a time."""
+    """Whether samples depend only on their own picks, and merging has no visible effect."""
     sources = [plan.source_op(n) for n in plan.sources]
     return (
         plan.session is not None
@@ -94,6 +94,6 @@ def _can_be_joined(plan: Plan) -> bool:
 
 
 def _part(batch: Batch, begin: int, end: int) -> Batch:
-    """Some samples, as they would be had they been made by themselves: one behind the other if they have one shape."""
+    """Samples `begin` to `end`, as if made in a batch of their own: packed if they have one shape."""
     part = batch.part(begin, end)
     return part.packed_copy() if part.spec.is_dense and not part.is_packed else part

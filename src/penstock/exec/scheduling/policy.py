@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to bad samples: raise, skip, or replace by the next good sample of the same shard."""
+"""Handling of bad samples: raise, skip, or replace by the next good sample of the same shard."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from ...core.errors import PipelineError, SampleError
 from ...graph.node import Node
 
-# Of the bad samples that a checkpoint lists: how many, and how much of each text. A few KB.
+# Number of bad samples listed in a checkpoint, and maximum length of each text; a few KB in total.
 _LISTED = 8
 _TEXT = 240
-_TOGETHER = 8  # batches that may be in flight at once, at most
+_TOGETHER = 8  # maximum number of batches in flight at once
 
 
 class Policy:
-    """`on_error` is "raise", "skip" or "replace"; `max_errors` a count, or a rate of the samples seen (a float below
+    """`on_error` is "raise", "skip" or "replace"; `max_errors` is a count, a rate of the samples seen (a float below
     1), or None."""
 
     def __init__(self, on_error: str = "raise", max_errors: int | float | None = None):
@@ -29,15 +29,16 @@ class Policy:
         self.on_error, self.max_errors = on_error, max_errors
         self.errors: list[SampleError] = []
         self._known: set[tuple[str, int, int]] = set()
-        self._before = 0  # bad samples that a checkpoint counts and does not list
-        self.seen = 0  # samples asked for
+        self._before = 0  # bad samples counted in a checkpoint but not listed
+        self.seen = 0  # samples requested
         self._lock = threading.Lock()
 
     def record(self, samples: dict[int, tuple[Node, str, str]], iteration: int) -> None:
-        """Lists bad samples, each once an iteration; raises PipelineError if they are to be raised or too many."""
+        """Records bad samples, each once per iteration; raises PipelineError if `on_error` is "raise" or there are too
+        many."""
         with self._lock:
             for row, (node, reason, source) in sorted(samples.items()):
-                # The same sample may turn up again as the next one behind another bad one.
+                # The same sample may occur again as the replacement of another bad one.
                 if (source, node.number, iteration) not in self._known:
                     self._known.add((source, node.number, iteration))
                     operator = node.op.display_name()
@@ -60,12 +61,12 @@ class Policy:
     # Checkpoints
 
     def saved(self, iteration: int) -> dict[str, Any]:
-        """What a checkpoint holds of the batches before an iteration: how many samples were bad, and the last of them.
-        Nothing if none was."""
+        """The errors to save in a checkpoint before an iteration: the number of bad samples, and the last ones. Empty
+        if there are none."""
         with self._lock:
             later = 0
             last: list[SampleError] = []
-            for e in reversed(self.errors):  # in order but for the batches that were in flight together
+            for e in reversed(self.errors):  # in order, apart from batches in flight at once
                 if e.iteration >= iteration:
                     later += 1
                 elif len(last) >= _LISTED and e.iteration < last[-1].iteration - _TOGETHER:
@@ -79,7 +80,7 @@ class Policy:
         return {"count": count, "last": [[x[:_TEXT] if isinstance(x, str) else int(x) for x in e] for e in last]}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Goes on counting. ValueError if that is not what `saved` gave."""
+        """Continues counting. Raises ValueError if `saved` is not a result of `Policy.saved`."""
         if not saved:
             return
         count, last = saved.get("count"), saved.get("last")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one batch from picks: loads, runs the plan, and does with bad samples what the policy says."""
+"""Makes one batch from picks: loads samples, runs the plan, handles bad samples by the policy."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .policy import Policy
 
 _MAX_ATTEMPTS = 1000
 _MAX_IO_THREADS = 4
-# The outputs, or the samples that can't be processed, as those of BadSamples.
+# The outputs, or the samples that can't be processed, as in BadSamples.
 Started = list[Batch] | dict[int, tuple[Node, str, str]]
-Loaded = tuple[Context, dict[int, Picks], int]  # and how often samples were replaced
+Loaded = tuple[Context, dict[int, Picks], int]  # the int: how often samples were replaced
 
 
 class Producer:
     """Produces batches: loads the picks of the sources, runs the plan, applies the policy."""
 
-    is_away = False  # whether others make the batches, for whom this one waits
+    is_away = False  # whether workers make the batches, and this object waits for them
 
     def __init__(self, plan: Plan, policy: Policy, num_threads: int, record_timings: Callable[[Context], None]):
         self.plan, self.policy, self.record_timings = plan, policy, record_timings
@@ -37,14 +37,14 @@ class Producer:
         self.set_threads(num_threads)
 
     def set_threads(self, n: int) -> None:
-        """How many native threads process the batches that are made from now on."""
+        """Sets the number of native threads for batches made from now on."""
         self.pool = kernels.Pool(n)
 
     def stop_waiting(self) -> None:
-        """The pipeline ends: whoever waits for others gives up."""
+        """The pipeline is closing: threads that wait for workers return."""
 
     def begin(self, ctx: Context, picks: dict[int, Picks]) -> None:
-        """Has the sources begin to load the picks, but for those whose arguments are data."""
+        """Starts loading the picks in all sources, except those whose arguments are data."""
         for node in self.plan.sources:
             if node.args:
                 continue
@@ -54,8 +54,8 @@ class Producer:
                 raise explain_failure(ctx, node, e) from None
 
     def load(self, ctx: Context, picks: dict[int, Picks], attempt: int = 0) -> Loaded:
-        """Waits until the picks are loaded. Samples that can't be read are replaced or left out; the others are not
-        read again for that."""
+        """Waits until the picks are loaded. Unreadable samples are replaced or left out, without reading the others
+        again."""
         bad = self._load(ctx, picks)
         if bad and self.policy.on_error != "replace":
             keep = np.setdiff1d(np.arange(ctx.n), bad)
@@ -75,14 +75,15 @@ class Producer:
         return self._with_waiting(ctx, picks), picks, attempt
 
     def _with_waiting(self, ctx: Context, picks: dict[int, Picks]) -> Context:
-        """`ctx`, with how sources whose arguments are data begin to load the picks."""
+        """Returns `ctx`, after adding the functions that start sources whose arguments are data."""
         for node in self.plan.sources:
             if node.args:
                 ctx.waiting[node.number] = partial(self.plan.source_op(node).begin_by, picks[node.number], self.io)
         return ctx
 
     def _load(self, ctx: Context, picks: dict[int, Picks]) -> list[int]:
-        """Loads the picks, and gives the rows that can't be read, which are listed, if that is not to be raised."""
+        """Loads the picks. Returns the rows that can't be read, after recording them; raises if the policy is to
+        raise."""
         if not ctx.loading:
             self.begin(ctx, picks)
         bad: dict[int, tuple[Node, str, str]] = {}
@@ -109,7 +110,7 @@ class Producer:
         return sorted(bad)
 
     def start(self, ctx: Context) -> Started:
-        """Does of `produce` what comes before the GPU is waited for, with samples that are loaded."""
+        """The part of `produce` before waiting for the GPU; requires loaded samples."""
         try:
             return self.plan.start(ctx, self.pool)
         except BadSamples as bad:
@@ -118,8 +119,8 @@ class Producer:
     def produce(
         self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: Started | None = None
     ) -> tuple[list[Batch], np.ndarray]:
-        """The outputs for the picks, and which rows of the iteration they are. Samples that fail before any pixel is
-        touched are replaced or left out first. `started` is what `start` gave for them."""
+        """Returns the outputs for the picks, and which rows of the iteration they are. Samples that fail before any
+        pixel is processed are replaced or left out first. `started` is the result of `start` for them."""
         loaded = bool(ctx.values) or not self.plan.sources
         while True:
             if isinstance(started, dict):
@@ -155,13 +156,13 @@ class Producer:
         return [o.put(rows, s) for o, s in zip(outputs, stand_ins)], ctx.rows
 
     def _record(self, ctx: Context, bad: dict[int, tuple[Node, str, str]]) -> None:
-        """Does with bad samples what the policy says; those of several batches are left to each of them."""
+        """Handles bad samples by the policy; for merged batches, leaves that to each batch."""
         if ctx.batches > 1:
             raise BadSamples(bad)
         self.policy.record({int(ctx.rows[i]): v for i, v in bad.items()}, ctx.iteration)
 
     def _without(self, ctx: Context, picks: dict[int, Picks], rows: np.ndarray, attempt: int):
-        """The same pass with the bad rows replaced, or left out."""
+        """The context and picks to repeat with the bad rows replaced or left out."""
         if self.policy.on_error == "replace":
             stand_ins = self._replacements(picks, rows, attempt)
             picks = {k: p.put(rows, stand_ins[k]) for k, p in picks.items()}
@@ -187,10 +188,10 @@ class Producer:
 
 
 def _like(batch: Batch, before: Batch) -> Batch:
-    """Samples that are no longer one dense array, as they were, are made one."""
+    """Repacks a batch if it was packed before."""
     return _repack(batch) if before.is_packed else batch
 
 
 def _repack(batch: Batch) -> Batch:
-    """Samples that could be one dense array again after some were left out are made one."""
+    """Repacks samples of one shape after some were left out."""
     return batch.packed_copy() if batch.spec.is_dense and not batch.is_packed else batch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the threads of an executor do: one picks and loads, the others run."""
+"""The work of an executor's threads: one picks and loads, the others run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .workers import Ticket
 
 
 class Production:
-    """The tasks of a ticket's batch, in their order: `begin`, `load`, `run`, and `settle` if the GPU is waited for."""
+    """The tasks of a ticket's batch, in order: `begin`, `load`, `run`, and `settle` if the GPU must be waited for."""
 
     def __init__(self, plan: Plan, producer: Producer, policy: Policy, statistics: Statistics):
         self.plan, self.policy, self.statistics = plan, policy, statistics
@@ -30,26 +30,24 @@ class Production:
         for node in plan.sources:
             plan.source_op(node).copier = self.producer.io
         self.position = 0
-        self.keeps_state = False  # for checkpoints
-        self.ended = False  # a source has come to its end; no more is taken from any until the next epoch begins
-        self._took: tuple[int, ...] = (SCHEDULING.brief_ns,)  # what the last batches took, in ns
-        # Batches that are loaded at once. Other sources than those that read are asked for one after the other. Workers
-        # are asked for as many as there may be.
+        self.keeps_state = False  # whether states are saved for checkpoints
+        self.ended = False  # a source has ended; nothing is taken from any source until the next epoch
+        self._took: tuple[int, ...] = (SCHEDULING.brief_ns,)  # run times of the last batches, in ns
+        # Number of batches loaded concurrently; 1 if a source does not load ahead, no limit with workers.
         reads = all(op.loads_ahead for _, op in self._sources)
         self.loads_at_once = SCHEDULING.loaded_at_once + plan.batches_read_ahead if reads else 1
         if producer.is_away:
             self.loads_at_once = sys.maxsize
 
     def begin(self, ticket: Ticket) -> None:
-        """Takes picks, in order, so that an iteration depends on nothing but those before it, and begins to load
-        them."""
+        """Takes picks in order, so that an iteration depends only on earlier ones, and starts loading them."""
         begin = clocks()
         for part in ticket.parts:
             try:
                 part.context = self._pick(part)
             except BaseException:
                 if part is not ticket:
-                    self.go_back(part)  # it will be picked once more, by itself
+                    self.go_back(part)  # it will be picked again, by itself
                 raise
             finally:
                 if self.keeps_state:
@@ -60,7 +58,7 @@ class Production:
         self.statistics.worked(begin)
 
     def load(self, ticket: Ticket) -> None:
-        """Waits until what was begun is loaded; begins with it if nobody has."""
+        """Waits until the batch is loaded; starts loading it if that has not happened yet."""
         if ticket.context is None:
             self.begin(ticket)
         assert ticket.context is not None
@@ -73,12 +71,12 @@ class Production:
 
     @property
     def can_share_a_core(self) -> bool:
-        """Whether the threads mostly wait for each other, and run no code of the user's, which might start threads and
-        processes of its own."""
+        """Whether the threads mostly wait for each other, and run no user code, which might start its own threads and
+        processes."""
         return self.plan.uses_gpu and not self.plan.runs_users_code
 
     def is_brief(self) -> bool:
-        """Whether batches take little time, but for what the GPU does."""
+        """Whether batches take little time, apart from the GPU's work."""
         return not self.producer.is_away and min(self._took) < SCHEDULING.brief_ns
 
     def state(self, iteration: int) -> State:
@@ -89,12 +87,12 @@ class Production:
         if ticket.before is None:
             ticket.before = [op.state() for _, op in self._sources]
             ticket.position, ticket.ended = self.position, self.ended
-        self.position = ticket.position  # also of a ticket whose maker was interrupted
+        self.position = ticket.position  # also for a ticket whose thread was interrupted
         if self.ended:
             raise StopIteration
         n = ticket.batch_size
         epoch = position = None
-        decided = ""  # the source that said how many samples there are
+        decided = ""  # name of the source that determined the batch size
         for node, op in self._sources:
             begin = time.monotonic_ns()
             try:
@@ -105,7 +103,7 @@ class Production:
             except (DataError, WorkerError) as e:
                 raise PipelineError(node.describe(str(e))) from e.__cause__
             except (OSError, ValueError) as e:
-                if op.sets_batch_size:  # an exception of the user's own code stays what it is
+                if op.sets_batch_size:  # exceptions of user code are not changed
                     raise
                 raise explain_failure(Context(0, np.zeros(0), np.zeros(0), ticket.index), node, e) from None
             if op.sets_batch_size:
@@ -123,7 +121,7 @@ class Production:
         return Context(n, epoch, position, ticket.index)
 
     def run(self, ticket: Ticket) -> None:
-        """Has a batch made that is loaded. If the GPU has to be waited for, `settle` does the rest."""
+        """Makes a batch that is loaded. If the GPU must be waited for, `settle` completes it."""
         context = ticket.context
         assert context is not None
         begin, now = clocks(), time.monotonic_ns()
@@ -141,7 +139,7 @@ class Production:
             self.statistics.worked(begin)
 
     def settle(self, ticket: Ticket) -> None:
-        """Waits for the GPU, and does what is left to do."""
+        """Waits for the GPU, and completes the batch."""
         assert ticket.context is not None
         begin, ticket.waits = clocks(), False
         try:
@@ -154,13 +152,13 @@ class Production:
         ticket.hand_out(*self.producer.produce(context, ticket.picks, 0, started))
 
     def end(self) -> None:
-        """Tells those that wait for something that the pipeline ends."""
+        """Wakes waiting threads, as the pipeline is closing."""
         self.producer.stop_waiting()
         for node in self.plan.sources:
             self.plan.source_op(node).stop_waiting()
 
     def go_back(self, ticket: Ticket) -> None:
-        """To where things were before a ticket's samples were picked. Nothing runs meanwhile."""
+        """Returns to the state before a ticket's samples were picked. Nothing may run concurrently."""
         if ticket.before is None:
             return
         self.position, self.ended = ticket.position, ticket.ended

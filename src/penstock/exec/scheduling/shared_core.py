@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One core for threads that take turns at Python's lock. Of two of them one can run at a time anyway; on cores of their
-own each finds what the other has changed in the caches of another core, and is woken from the depth in which an idle
-core sleeps."""
+"""Runs threads that take turns holding the GIL on one core. Only one can run at a time anyway; on separate cores, each
+finds the data changed by the other in another core's cache, and wakes from an idle core's deep sleep state."""
 
 from __future__ import annotations
 
@@ -16,17 +15,17 @@ from .constants import SCHEDULING
 
 
 class SharedCore:
-    """Keeps threads on one core, if that is `allowed`. Called by one of them."""
+    """Keeps threads on one core if `allowed`. Called by one of these threads."""
 
     def __init__(self, allowed: bool) -> None:
-        self._masks: dict[int, set[int]] = {}  # what threads might use before they were brought together
+        self._masks: dict[int, set[int]] = {}  # the threads' affinity masks before
         self._batches, self._since = 0, 0.0
-        # Without the lock they don't take turns.
+        # Without the GIL they don't take turns.
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
         self._possible = allowed and locked and hasattr(os, "sched_setaffinity")
 
     def ran(self, threads: Sequence[threading.Thread]) -> None:
-        """Tells that the calling thread has run a batch to which these threads contribute."""
+        """Reports that the calling thread has run a batch to which these threads contribute."""
         if not self._possible:
             return
         now = time.monotonic()
@@ -52,15 +51,15 @@ class SharedCore:
                 if len(mask) >= SCHEDULING.shared_core_least and here in mask:
                     os.sched_setaffinity(number, {here})
                     self._masks[number] = mask
-        except (OSError, AttributeError):  # not allowed, or not known here
+        except (OSError, AttributeError):  # not permitted or not supported
             self._possible = False
             self.leave()
 
     def leave(self) -> None:
-        """Lets the threads run anywhere again."""
-        masks, self._masks = self._masks, {}  # others may call this, too
+        """Restores the threads' affinity."""
+        masks, self._masks = self._masks, {}  # other threads may call this too
         for number, mask in masks.items():
             try:
                 os.sched_setaffinity(number, mask)
-            except OSError:  # it has ended
+            except OSError:  # the thread has ended
                 pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time goes, per operator: thread time in kernels, Python time around them, and what the consumer waited."""
+"""Time per operator: thread time in kernels, Python time around them; and the time the consumer waited."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ...core.clocks import Clocks
 from ...core.kernels import library
 from ..context import Context, Timing
 
-_KEPT_BATCHES = 256  # for the trace
+_KEPT_BATCHES = 256  # kept for the trace
 _MOST_PENDING = 64
 
 
 class Totals(NamedTuple):
-    """Sums since the pipeline was built. Those of operators are by their number."""
+    """Sums since the pipeline was built; dictionaries are by operator number."""
 
     samples: int
     batches: int
@@ -36,7 +36,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self._earlier = _NOTHING  # what was reset
+        self._earlier = _NOTHING  # sums before the last reset
         self._start()
 
     def reset(self) -> None:
@@ -45,7 +45,7 @@ class Statistics:
             self._start()
 
     def totals(self) -> Totals:
-        """Also of what was before `reset`: these never become less."""
+        """The sums including those before `reset`: they never decrease."""
         with self.lock:
             return self._totals()
 
@@ -65,13 +65,13 @@ class Statistics:
         self.kernel_ns: dict[int, int] = {}
         self.python_ns: dict[int, int] = {}
         self.load_ns: dict[int, int] = {}
-        # What the user's own sources took, and whether in the thread that asks for batches.
+        # Time in the user's own sources, and the part of it in the consumer's thread.
         self.source_ns: dict[int, int] = {}
         self.called_ns = 0
         self.samples = self.batches = self.wait_ns = 0
-        self._worked = Clocks()  # nanoseconds of Python, of native calls and of the driver
+        self._worked = Clocks()  # nanoseconds in Python, native calls and the driver
         self.started = self.last = time.monotonic_ns()
-        self._pending: list[Timing] = []  # not in the sums yet
+        self._pending: list[Timing] = []  # not yet in the sums
         self.recent: deque[tuple[int, list[Timing]]] = deque(maxlen=_KEPT_BATCHES)
 
     def record(self, ctx: Context) -> None:
@@ -87,9 +87,9 @@ class Statistics:
                 self.settle()
 
     def settle(self) -> None:
-        """Brings the sums up to date; while `lock` is held. Many timings at once take less time each."""
+        """Updates the sums; requires `lock`. Many timings at once cost less each."""
         for t in self._pending:
-            # Planning a chain is one effort; it is booked on the chain's first operator.
+            # Planning time of a chain is counted for its first operator.
             sums, first = (self.load_ns if t.kind == "load" else self.python_ns), t.numbers[0]
             sums[first] = sums.get(first, 0) + t.native - t.begin
             if t.outcome is not None:
@@ -98,33 +98,33 @@ class Statistics:
         self._pending.clear()
 
     def worked(self, since: ctypes.Array) -> None:
-        """Adds the processor time of this thread since it asked for `clocks`: that of Python is what was not in native
+        """Adds the CPU time of this thread since `since` (from `clocks`). Python's share is the time outside of native
         calls; batches are processed by other threads."""
         library().add_clocks(since, self._worked)
 
     @property
     def cpu_ns(self) -> int:
-        """Processor time of Python."""
+        """CPU time in Python."""
         return int(self._worked[0])
 
     @property
     def native_ns(self) -> int:
-        """Of native calls that take a while."""
+        """CPU time in long native calls."""
         return int(self._worked[1])
 
     @property
     def driver_ns(self) -> int:
-        """Of calls of the GPU's driver."""
+        """CPU time in calls of the GPU driver."""
         return int(self._worked[2])
 
     def sourced(self, number: int, ns: int, by_consumer: bool) -> None:
-        """Adds what a source of the user took to give a batch."""
+        """Adds the time a user's source took for a batch."""
         with self.lock:
             self.source_ns[number] = self.source_ns.get(number, 0) + ns
             self.called_ns += ns * by_consumer
 
     def waited(self, ns: int) -> None:
-        """Adds what a consumer has waited."""
+        """Adds the time the consumer waited."""
         with self.lock:
             self.wait_ns += ns
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds how many native threads a pipeline should have, and how many batches it should prepare ahead, while it runs.
+"""Tunes the number of native threads and of batches prepared ahead while a pipeline runs.
 
-The batches are the same whatever is chosen, so trying is safe. A change is kept if the consumer gets more samples per
-second by it.
+The setting does not affect the batches, so trying is safe. A change is kept if the consumer gets more samples per
+second with it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-_WINDOW_NS = 600_000_000  # that a setting is measured for, at least
+_WINDOW_NS = 600_000_000  # minimum measuring time per setting
 _WINDOW_BATCHES = 12
-_PASSED_OVER = 3  # batches behind a change: some of them were made before
-_KEEPS_UP = 0.02  # share of the time that the consumer may wait
-_GAIN = 1.03  # that a change has to bring
-_AGAIN_NS = 30_000_000_000  # after this, what brought nothing is tried once more
-_LINES = 40  # of the history
-_BUSY = 0.5  # share of the time from which on more threads are tried before more batches ahead
+_PASSED_OVER = 3  # batches ignored after a change, as some were made before it
+_KEEPS_UP = 0.02  # share of the time that the consumer may wait without tuning
+_GAIN = 1.03  # required speedup of a change
+_AGAIN_NS = 30_000_000_000  # time after which rejected settings are tried again
+_LINES = 40  # maximum length of the history
+_BUSY = 0.5  # busy share above which more threads are tried before more batches ahead
 
 
 class Setting(NamedTuple):
@@ -34,15 +34,15 @@ class Setting(NamedTuple):
 class Reading(NamedTuple):
     """Sums since the pipeline was built."""
 
-    waited_ns: int  # by the consumer
-    native_ns: int  # of the native threads
-    memory: int  # bytes, now
+    waited_ns: int  # time that the consumer waited
+    native_ns: int  # time that the native threads worked
+    memory: int  # current bytes
 
 
 class Tuner:
-    """`most` is the largest setting, `memory` how many bytes may be used; `read` gives the sums of the moment.
+    """`most` is the largest setting, `memory` the maximum number of bytes; `read` returns the current sums.
 
-    `history` says what was tried and what came of it, a line each.
+    `history` lists the settings tried and their results, one per line.
     """
 
     def __init__(self, start: Setting, most: Setting, memory: int | None, read: Callable[[], Reading]):
@@ -50,12 +50,12 @@ class Tuner:
         self._most, self._memory, self._read = most, memory, read
         self.history: deque[str] = deque(maxlen=_LINES)
         self._best_rate = 0.0  # samples/s
-        self._tried: set[Setting] = set()  # that were no better than the best one
+        self._tried: set[Setting] = set()  # settings not better than the best one
         self._idle_until = 0
         self._begin(_PASSED_OVER)
 
     def took(self, samples: int) -> Setting | None:
-        """To be called when the consumer gets a batch. The setting to change to, if it is time for that."""
+        """Call when the consumer gets a batch. Returns the setting to change to, or None."""
         if self._passing_over:
             self._begin(self._passing_over - 1)
             return None
@@ -79,7 +79,7 @@ class Tuner:
         self._since, self._before = time.monotonic_ns(), self._read()
 
     def _judge(self, rate: float, memory: int) -> None:
-        """Whether the setting that was measured is the best one from now on."""
+        """Compares the measured setting with the best one, and keeps the better."""
         what = f"{self.setting}: {rate:,.0f} samples/s"
         if self.setting == self._best:
             if not self._best_rate:
@@ -97,7 +97,7 @@ class Tuner:
             self._tried.clear()
 
     def _another(self, busy: float, now: int) -> Setting:
-        """The next one to try, beginning with what is likely to limit; the best one where nothing is left to try."""
+        """The next setting to try, starting with the likely bottleneck; the best one if none is left."""
         best, most = self._best, self._most
         threads = [best._replace(num_threads=n) for n in (best.num_threads * 2, best.num_threads + 1)]
         depths = [best._replace(depth=best.depth + 1), best._replace(depth=best.depth + 2)]

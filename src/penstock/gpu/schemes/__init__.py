@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What launches of several kernels have in common; `plan` in the Python files beside kernels calls it."""
+"""Launch planning shared by several kernels; used by `plan` in the Python files next to kernels."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How reductions are spread over threads; see kernels/math/gpu_groups.h."""
+"""Distributes reductions over threads; see kernels/math/gpu_groups.h."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ...core.batch import Spec
 from ..launch import grid_of
 from .bounds import bound_of
 
-_MOST = 2048  # parameters that blocks of threads sum; of more, each by a thread
-_MOST_PARTS = 64  # of all parameters of a sample
-_MANY = 32  # neighbouring parameters that threads read side by side
+_MOST = 2048  # up to this many parameters are summed by thread blocks; more, by one thread each
+_MOST_PARTS = 64  # for all parameters of a sample
+_MANY = 32  # neighbouring parameters that are read coalesced
 
 
 def parameters(x: Spec, reduced: np.ndarray) -> np.ndarray:
-    """(n,) positions of the axes that are not reduced."""
+    """Number of parameters (n,): positions along the axes that are not reduced."""
     kept = reduced[: x.ndim] == 0
     return x.stored[:, kept].prod(axis=1)
 
 
 def most_parameters(x: Spec, reduced: np.ndarray, together: bool = False) -> int:
-    """A power of two, if blocks of threads are to sum; 0: threads. `together`: samples share their parameters, so that
-    a thread for each would be few threads."""
+    """A bound (power of two) on the parameters if thread blocks do the sums; 0 if single threads do. `together`:
+    samples share their parameters, so that one thread for each would be too few threads."""
     of_each = parameters(x, reduced)
     period = x.stored[:, :0].prod(axis=1)
     for d in range(x.ndim - 1, -1, -1):
@@ -36,7 +36,8 @@ def most_parameters(x: Spec, reduced: np.ndarray, together: bool = False) -> int
 
 
 def parts_of(most: int) -> int:
-    """How many parts the elements of a parameter are summed in, of a sample that has `most`: see gpu_groups.h."""
+    """Number of parts in which the elements of a parameter are summed, for a sample with up to `most` parameters: see
+    gpu_groups.h."""
     return 1 if most >= _MOST_PARTS else _MOST_PARTS // most
 
 
@@ -45,7 +46,7 @@ def scratch_of(most: int, n: int) -> int:
 
 
 def grids(x: Spec, reduced: np.ndarray, most: int) -> tuple[tuple, tuple, tuple]:
-    """For sums (a part per block), for parameters and for elements (a thread each)."""
+    """Grids for sums (one part per block), for parameters and for elements (one thread each)."""
     n = parameters(x, reduced)
     return (
         grid_of(n * (parts_of(most) if most else 1), x.n),

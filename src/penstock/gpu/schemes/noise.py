@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise: the type is compiled in; a thread makes 16 bytes at a time; see kernels/noise/gpu_noise.h."""
+"""Launches of noise kernels: the type is compiled in; each thread computes 16 bytes at a time; see
+kernels/noise/gpu_noise.h."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _THREADS, _UNIT = 256, 16
 
 
 def one_launch(task: Task, function: str, elements: np.ndarray | None = None, more: str = "") -> list[Phase]:
-    """`function`<type, more> for `elements` (n,) per sample; by default those of the output."""
+    """A launch of `function`<type, more> for `elements` (n,) per sample; by default those of the output."""
     (out,) = task.outs
     elements = out.volumes() if elements is None else elements
     if (elements >= 1 << 32).any():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that are copied and painted over; see kernels/core/gpu_paint.h."""
+"""Launches of kernels that copy samples and paint over them; see kernels/core/gpu_paint.h."""
 
 from __future__ import annotations
 

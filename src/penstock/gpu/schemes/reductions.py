@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How reductions are spread over threads; see kernels/reductions/gpu_reduce.h."""
+"""Distributes reductions over threads; see kernels/reductions/gpu_reduce.h."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ...core.batch import Spec
 from ...core.traced import plain
 from ..launch import Phase, Task, grid_of, several_each
 
-_LONG = 512  # bytes of neighbours that are worth a block of threads
-_MOST_PERIOD = 4  # parameters in turn that a thread keeps
-_SIDE_BY_SIDE = 32  # neighbouring parameters that threads read side by side
-_MANY = 8192  # parameters of all samples that are worth a thread each
-_THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # of kernels/reductions/gpu_reduce.h
-_SPLIT = 2 * 2 * 8 * _THREADS  # units of work from which on a sample is reduced in parts
+_LONG = 512  # bytes of contiguous elements that justify a thread block
+_MOST_PERIOD = 4  # interleaved parameters that a thread can accumulate
+_SIDE_BY_SIDE = 32  # neighbouring parameters that are read coalesced
+_MANY = 8192  # total parameters that justify one thread each
+_THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # as in kernels/reductions/gpu_reduce.h
+_SPLIT = 2 * 2 * 8 * _THREADS  # units of work above which a sample is reduced in parts
 
 
 def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
-    """What is decided here decides in which order is added, so programs check it for every batch; grids do not."""
+    """The decisions here determine the order of additions, so programs check them for every batch; grids do not."""
     assert task.call.args is not None
     x, reduced = task.ins[0], task.call.args["reduced"][0][: task.ins[0].ndim].astype(bool)
     job = f"{job}<From0::T, To0::T>"
@@ -49,20 +49,20 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
 
 
 def turns_of(x: Spec, reduced: np.ndarray) -> int:
-    """How many parameters come in turn along runs of neighbours, if a thread can keep them; else 0."""
+    """Number of interleaved parameters along contiguous elements, if a thread can accumulate them; else 0."""
     period = _inner(x, reduced)[0]
     turns = int(period[0]) if x.n and (period == period[0]).all() else 0
     return turns if 1 <= turns <= _MOST_PERIOD else 0
 
 
 def is_simple(reduced: np.ndarray) -> bool:
-    """Whether the kept axes are the first ones and those that make parameters come in turn."""
+    """Whether the kept axes are only the first ones and the interleaved ones at the end."""
     kept = "".join("r" if r else "k" for r in reduced)
     return "r" not in kept.rstrip("k").rstrip("r")
 
 
 def _inner(x: Spec, reduced: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) parameters that follow each other in memory, and how often they do in turn."""
+    """Number (n,) of parameters that are contiguous in memory, and how often that group repeats."""
     d = x.ndim
     while d and not reduced[d - 1]:
         d -= 1

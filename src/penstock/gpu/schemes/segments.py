@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long pieces of memory that are copied: how threads share them; see kernels/core/gpu_segments.h."""
+"""Distributes copies of long pieces of memory over threads; see kernels/core/gpu_segments.h."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from ...core.traced import plain
 from ..access import threads_of_row
 from ..launch import Phase, grid_of
 
-SHORTEST = 64  # bytes; threads that share a piece would mostly be idle
+SHORTEST = 64  # bytes; with shorter pieces, threads that share a piece would mostly be idle
 _THREADS, _ROUNDS = 256, 4
-_WAVE, _MOST_ROUNDS = 132 * 4, 16  # blocks that are on a large GPU at once
+_WAVE, _MOST_ROUNDS = 132 * 4, 16  # blocks that run on a large GPU at once
 
 
 def few_blocks(blocks: np.ndarray) -> np.ndarray:
-    """What moves memory is fastest with hardly more blocks than run at once, which go round many times."""
+    """Reduces the number of blocks: copies are fastest with few more blocks than run at once, each doing many
+    rounds."""
     blocks = plain(blocks)
     rounds = min(max(int(blocks.sum()) // (2 * _WAVE), 1), _MOST_ROUNDS)
     return -(-blocks // rounds)
 
 
 def segments(name: str, size: int, counts: np.ndarray, longest: np.ndarray, *more: int) -> Phase:
-    """The launch of `name`<T, `more`.., how pieces are shared>: samples (n,) have so many pieces of up to so many bytes
-    each, of elements of `size` bytes."""
-    counts, longest = plain(counts), plain(longest)  # how threads share them makes no difference but in time
+    """The launch of `name`<T, `more`.., partition>: samples have `counts` (n,) pieces of up to `longest` (n,) bytes, of
+    elements of `size` bytes."""
+    counts, longest = plain(counts), plain(longest)  # the partition affects only speed
     blocks = longest // 16 + 2
     mean = int(np.average(blocks, weights=np.maximum(counts, 1)))
     g = threads_of_row(mean)

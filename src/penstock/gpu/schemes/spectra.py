@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Fourier transforms are spread over blocks of threads; see kernels/audio/gpu_fft.h."""
+"""Distributes Fourier transforms over thread blocks; see kernels/audio/gpu_fft.h."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .bounds import bound_of
 from .tiles import MOST_SHARED
 
 _ODD_RADICES = (3, 5, 7, 11, 13)
-_THREADS, _MORE_THREADS = 256, 512  # of a block; of those that work in scratch memory
+_THREADS, _MORE_THREADS = 256, 512  # per block; per block that works in scratch memory
 _MOST_LANES = 32
-# Of those whose length is compiled in: threads of a multiprocessor and of a block, as each has many registers, and the
-# shared memory of a block where two fit on one.
+# For compiled-in lengths: threads per multiprocessor and per block, as each uses many registers, and the shared memory
+# with which two blocks fit on a multiprocessor.
 _FIXED_THREADS, _MOST_FIXED_THREADS, _MOST_FIXED_SHARED = 512, 256, 113 << 10
-_MOST_BLOCKS, _MOST_SCRATCH = 1056, 1 << 28  # of those with scratch memory, and their bytes
+_MOST_BLOCKS, _MOST_SCRATCH = 1056, 1 << 28  # with scratch memory: blocks, and total bytes
 
 
 class Fixed(NamedTuple):
-    """Transforms of a length that is compiled in, `lanes` signals of a block at a time."""
+    """Transforms of a compiled-in length, `lanes` signals per block at a time."""
 
     nfft: int
     radices: list[int]
     lanes: int
-    signals: np.ndarray  # (n,) of each sample
+    signals: np.ndarray  # (n,) signals per sample
     room: int  # bytes of shared memory
 
     @property
@@ -38,7 +38,7 @@ class Fixed(NamedTuple):
 
     @property
     def free(self) -> int:
-        """Bytes behind the powers, until the next signals come."""
+        """Free bytes after the powers, until the next signals are loaded."""
         pitch = self.lanes + (0 if self.lanes < 4 else 4)
         return 8 * _rows(self.radices) * (self.lanes + 1) - 4 * (self.nfft // 2 + 1) * pitch
 
@@ -50,8 +50,8 @@ class Fixed(NamedTuple):
 
 
 def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) -> Fixed | None:
-    """Those for `signals` (n,) real signals per sample of lengths `nfft` (n,), `least` of them at a time at least, with
-    `more` bytes of shared memory; None if lengths differ or aren't suited."""
+    """Fixed transforms for `signals` (n,) real signals per sample of lengths `nfft` (n,), at least `least` at a time,
+    with `more` extra bytes of shared memory; None if lengths differ or are not suitable."""
     length, most = int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
     found = _radices(length // 2) if length % 2 == 0 else None
     if not found or len(found) < 2 or not (nfft == length).all():
@@ -74,7 +74,7 @@ def fixed(nfft: np.ndarray, signals: np.ndarray, least: int = 1, more: int = 0) 
 
 def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths: bool, more: str = "") -> list[Phase]:
     """One launch of `function`<Fft, is shared, power, more>(l, room) for `signals` (n,) real signals per sample, of
-    lengths args["nfft"] (n,). `few_lengths`: so few come up that their radices are worth compiling in."""
+    lengths args["nfft"] (n,). `few_lengths`: few different lengths occur, so their radices are compiled in."""
     nfft, power = args["nfft"], int(args["power"][0])
     n, length, most = len(nfft), int(plain(nfft).max(initial=1)), int(plain(signals).max(initial=1))
     if (few_lengths or length & (length - 1) == 0) and (launch := fixed(nfft, signals)):
@@ -87,7 +87,7 @@ def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths
     if 8 * _most_room(bound, lanes) <= MOST_SHARED:
         body = f"{function}<AnyFft<{lanes}, true>, true, {power}{more}>(l, 0);"
         return [Phase(body, grid_of(several_each(groups), n), (_THREADS, 1, 1), shared=8 * _most_room(bound, lanes))]
-    if not (nfft == plain(nfft)).all():  # which is checked for later batches
+    if not (nfft == plain(nfft)).all():  # this check is repeated for later batches
         raise ValueError("[internal error] lengths are not those that memory is made for")
     room = max(_room(int(m), 1) for m in np.unique(plain(nfft)))
     blocks = max(1, min(_MOST_BLOCKS, _MOST_SCRATCH // (8 * room)))
@@ -98,7 +98,8 @@ def transforms(function: str, args: np.ndarray, signals: np.ndarray, few_lengths
 
 
 def _radices(n: int) -> list[int] | None:
-    """Those of a transform of n complex numbers, in the order of its steps; None if there are other prime factors."""
+    """The radices of a transform of n complex numbers, in the order of its steps; None if there are other prime
+    factors."""
     odd: list[int] = []
     for radix in _ODD_RADICES:
         while n % radix == 0:
@@ -107,7 +108,7 @@ def _radices(n: int) -> list[int] | None:
     bits = n.bit_length() - 1
     if n != 1 << bits:
         return None
-    # As few steps as possible with as few elements each as possible, and two at least.
+    # As few steps as possible, then as small radices as possible; at least two steps.
     steps = min(max(-(-bits // 4), 2 - len(odd)), bits)
     return [*odd, *(1 << (bits + i) // steps for i in range(steps))]
 
@@ -124,7 +125,7 @@ def _fixed_room(radices: list[int], lanes: int) -> int:
 
 
 def _units(radices: list[int]) -> int:
-    """Threads that a signal needs in the last step, FixedFft::kUnits."""
+    """Threads per signal in the last step, FixedFft::kUnits."""
     return (math.prod(radices[:-1]) + 1) // 2
 
 
@@ -136,6 +137,6 @@ def _room(nfft: int, lanes: int) -> int:
 
 
 def _most_room(bound: int, lanes: int) -> int:
-    """The same for any length up to a power of two."""
+    """The maximum of `_room` for lengths up to a power of two."""
     pitch = lanes + (lanes > 1)
     return bound * (pitch + 2) + 2 * bound * (pitch + 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that only move bytes: by which unit, and by how many threads; see kernels/core/gpu_units.h."""
+"""Chooses units and grids of kernels that only copy bytes; see kernels/core/gpu_units.h."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...core.batch import Spec
 from ..launch import grid_of
 
 _THREADS = 256
-_EACH = 4  # units that a thread moves
+_EACH = 4  # units per thread
 
 
 def unit_of(pieces: list[np.ndarray]) -> int:
-    """The largest power of two, at most 16, that divides all of these numbers of bytes."""
+    """The largest power of two, at most 16, that divides all of these byte counts."""
     both = np.bitwise_or.reduce(np.concatenate(pieces), initial=16)
     return int(both & -both)
 
