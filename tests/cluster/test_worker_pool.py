@@ -2,13 +2,14 @@
 """Who is asked for which batch, with workers that are queues of this process."""
 
 import queue
+import time
 
 import numpy as np
 import pytest
 
 from penstock.cluster.autoscaling import Autoscaler, Limits, fixed
 from penstock.cluster.messages import Answer
-from penstock.cluster.worker_link import WorkerLost
+from penstock.cluster.worker_link import WorkerLost, WorkerRefused
 from penstock.cluster.worker_pool import WorkerPool
 from penstock.core.errors import PipelineError
 
@@ -74,5 +75,25 @@ def test_a_batch_that_kills_its_workers(workers, deaths):
             PipelineError, match=f"{deaths} workers died while they made the batch of iteration 0.*died"
         ):
             pool.wait(batch)
+    finally:
+        pool.close()
+
+
+class Refused(Mortal):
+    def open(self):
+        raise WorkerRefused("another version")
+
+
+def test_the_work_of_a_lost_worker_still_counts_when_it_is_not_replaced():
+    pool = WorkerPool(lambda i: (Mortal if i else Refused)(i, 0, 1), 2, 2, scaling(2))
+    try:
+        lost, end = pool.slots[0], time.monotonic() + 10
+        while lost.state != "gone":
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        with pool._lock:
+            lost.busy = 3.5
+            pool._resize(1)
+            assert lost not in pool.slots and pool._busy_before == 3.5
     finally:
         pool.close()

@@ -236,7 +236,7 @@ class WorkerPool:
         staying.sort(key=lambda m: (m.state == "ready", len(m.asked)))  # those with the least work leave first
         for m in staying[: max(len(staying) - n, 0)]:
             if m.state == "gone":
-                self.slots.remove(m)
+                self._remove(m)
             else:
                 m.state = "leaving"
                 self._dismiss(m)
