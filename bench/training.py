@@ -277,7 +277,7 @@ def main() -> None:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
     os.environ[_GPUS] = str(o.gpus)
     lines = [
-        "# What a loader costs a training",
+        f"# What a loader costs a training{f' on {o.gpus} GPUs' if o.gpus > 1 else ''}",
         "",
         measure.machine(),
         f"{_device(o.gpus)}. {len(files(o, 'photos500'))} photographs, bf16, batches of {o.batch} for each process, "

@@ -17,13 +17,16 @@ static int64_t now_ns() {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-// One more thread is worth it for so much waiting, and all are when nothing has come for so long.
-static constexpr int64_t kWorthAThread = 16000;
+// Nanoseconds per run (per processor) that justify one more thread: more threads give at most processors /
+// kWorthAThread runs per second. Runs that take less than kTooShort wait for nothing: more threads than processors would
+// only wake each other.
+static constexpr int64_t kWorthAThread = 16'000, kTooShort = 64'000;
+// All threads are used when no run has finished for this long.
 static constexpr auto kNoProgress = std::chrono::milliseconds(5);
-// So many runs a thread may ask for before it reads the first of them: it then wakes for all of them once, and not for
-// each. But there are so many threads as long as there is enough to read.
+// Maximum number of runs that a thread requests before it reads the first one: it then wakes up once for all of them.
+// At least kThreadsAtLeast threads work while there is enough to read.
 static constexpr int kMostOfAThread = 8, kThreadsAtLeast = 4;
-// So many objects of unknown size are read ahead until the size of one is known.
+// Number of objects of unknown size that are read ahead until the size of one is known.
 static constexpr int kFirstWhole = 16;
 
 Fetcher::Fetcher(int n_threads, int64_t most_bytes, bool waits)
@@ -117,7 +120,7 @@ void Fetcher::collect(FetchJob *job) {
 void Fetcher::learn(int64_t run_ns) {
   finished_++;
   run_ns_ += (run_ns - run_ns_) / 32;
-  const int64_t wanted = run_ns_ * processors_ / kWorthAThread;
+  const int64_t wanted = run_ns_ < kTooShort ? 0 : run_ns_ * processors_ / kWorthAThread;
   most_busy_ = (int)std::clamp<int64_t>(wanted, std::min(processors_, n_threads_), n_threads_);
 }
 
