@@ -20,27 +20,27 @@
 
 namespace {
 
-constexpr int64_t kChunk = 16 << 10;  // that a checksum is of
+constexpr int64_t kChunk = 16 << 10;  // bytes per checksum
 constexpr int kChunks = DiskCache::kBlock / kChunk, kFolders = 256;
 constexpr size_t kTagSize = 104;
-// A file's time need not be changed if it was within so many seconds. So long files stay open, too: those that another
-// process has deleted take their room on the disk until then.
+// Seconds: a file's modification time is updated only if it is older. Files stay open at most for as long, because
+// those that another process deletes occupy the disk until they are closed.
 constexpr time_t kFresh = 60;
 constexpr size_t kMostOpen = 4096;
-constexpr time_t kAbandoned = 15 * 60;  // what is unfinished and older was left by a process that was killed
+constexpr time_t kAbandoned = 15 * 60;  // seconds; older unfinished files were left by a killed process
 constexpr char kMagic[8] = {'p', 'e', 'n', 's', 't', 'k', '0', '3'};
 constexpr char kUnfinished[] = ".unfinished";
 
-// The data behind it begins where a copy to aligned memory is quick.
+// Aligned so that the data behind it can be copied quickly to aligned memory.
 struct alignas(64) Header {
   char magic[8];
-  uint64_t check;  // another hash of the URL than the name is
+  uint64_t check;  // Name::check
   int64_t object_size;
   uint64_t version;
-  int64_t bytes;          // of the block
-  char tag[kTagSize];     // ends in a zero
+  int64_t bytes;          // of data
+  char tag[kTagSize];     // ETag, null-terminated
   uint32_t sum[kChunks];  // of each chunk
-  uint32_t header_sum;    // of what is before it
+  uint32_t header_sum;    // CRC-32C of all fields above
 };
 
 class File {
@@ -76,9 +76,9 @@ bool write_all(int fd, const void *from, int64_t bytes) {
   return true;
 }
 
-// In less than half the time of CRC-32C: sums of 32-bit words and sums of these sums, each for 16 columns of words.
-// None of them overflows, so that no change of one or two words leaves all sums as they were. They are folded into 32
-// bits. By vector types, as compilers keep the sums of plain loops in memory, which takes seven times as long.
+// Takes less than half the time of CRC-32C: sums of 32-bit words and sums of these sums, each for 16 columns of words,
+// are folded into 32 bits. No sum overflows, so any change of one or two words changes a sum. Uses vector types because
+// compilers keep the sums of plain loops in memory, which takes seven times as long.
 typedef uint64_t Words __attribute__((vector_size(32)));
 
 CLONES uint32_t checksum(const char *data, int64_t bytes) {
@@ -131,7 +131,7 @@ DiskCache::DiskCache(const char *folder, int64_t most_bytes)
 }
 DiskCache::~DiskCache() = default;
 
-// Users, passwords and signatures are no part of it: what they let one read is told by its version.
+// Users, passwords and signatures are excluded: if they lead to different content, its version differs.
 DiskCache::Name DiskCache::name_of(const std::string &url, int64_t block) {
   uint64_t name = 0xcbf29ce484222325ull, other = name ^ 0x9e3779b97f4a7c15ull;
   for (const unsigned char c : without_secrets(url) + '\n' + std::to_string(block))  // FNV-1a
@@ -145,7 +145,7 @@ std::string DiskCache::path_of(const Name &name) const {
   return folder_ + text;
 }
 
-// Null: there is none that is sound.
+// Null if there is no valid file.
 std::shared_ptr<const DiskCache::Block> DiskCache::open_anew(const Name &name) const {
   auto block = std::make_shared<Block>(path_of(name).c_str());
   const int fd = block->file.fd;
@@ -155,16 +155,16 @@ std::shared_ptr<const DiskCache::Block> DiskCache::open_anew(const Name &name) c
   return block;
 }
 
-// Null: there is none in this version. Others are opened anew, as somebody may have written that one meanwhile. Where
-// there is no room for more of them those that are open stay so: of what is read in turn, the one that was read last
-// comes last.
+// Null if this version is not cached. An open file of another version is opened again, as it may have been replaced
+// meanwhile. At the limit on open files, those that are open stay open: when files are read in turn, the most recently
+// read one is needed last.
 std::shared_ptr<const DiskCache::Block> DiskCache::open(const Name &name, RemoteVersion version) {
   const auto is_wanted = [&](const Block &b) {
     return b.h.check == name.check && b.h.version == version.version && b.h.object_size == version.size;
   };
   const time_t period = time(nullptr) / kFresh;
   {
-    decltype(open_) old;  // closed when the lock is free again
+    decltype(open_) old;  // closed after the lock is released
     std::lock_guard<std::mutex> lock(open_mutex_);
     if (period != open_period_) old.swap(open_), open_period_ = period;
     const auto found = open_.find(name.file);
@@ -253,16 +253,17 @@ void DiskCache::give_up(const char *doing, int error) {
             strerror(error));
 }
 
-// What is there is counted after some writing only, as others write and delete there, too.
+// Lists the folder only after some bytes were written. A running total would be wrong, as other processes write and
+// delete files as well.
 bool DiskCache::make_room() {
   if (!most_bytes_ || until_look_ > 0) return true;
   std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return true;  // somebody is at it
+  if (!lock.owns_lock()) return true;  // another thread does
   mkdir(folder_.c_str(), 0777);
   const File busy((folder_ + "/lock").c_str(), O_RDWR | O_CREAT);
   if (busy.fd < 0) return give_up("written to", errno), false;
   until_look_ = std::max<int64_t>(most_bytes_ / 32, 1);
-  if (flock(busy.fd, LOCK_EX | LOCK_NB)) return true;  // another process is
+  if (flock(busy.fd, LOCK_EX | LOCK_NB)) return true;  // another process does
   struct Kept {
     timespec read;
     int64_t bytes;
@@ -304,7 +305,7 @@ bool DiskCache::make_room() {
   return true;
 }
 
-// It lives until the process ends. Null: no memory.
+// The cache lives until the process ends. Returns null if out of memory.
 EXPORT DiskCache *disk_cache_create(const char *folder, int64_t most_bytes) {
   try {
     return new DiskCache(folder, most_bytes);

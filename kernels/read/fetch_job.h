@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One batch of a reader on its way: which bytes to read, in which calls, and the samples that they become.
+// One batch being read: which bytes to read in which calls, and the samples parsed from them.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,9 @@
 #include "read/remote.h"
 #include "read/unread.h"
 
-// Spans begin in memory as they do in the object, modulo this: what is aligned there is aligned here.
+// The address of a span equals its offset in the object modulo this, so what is aligned there is aligned in memory.
 constexpr int64_t kAlign = 64;
-// Small outputs share blocks of this.
+// Outputs of up to kLargeBytes share blocks of kArenaBytes.
 constexpr int64_t kArenaBytes = 64 << 10, kLargeBytes = 8 << 10;
 
 class FetchJob {
@@ -23,10 +23,10 @@ class FetchJob {
   };
 
  public:
-  // Spans that are read in one call: `count` from `first` on, in the order of reading.
+  // The spans read in one call: `count` from `first` on, in reading order.
   struct Run {
     int32_t first, count;
-    int64_t bytes;  // -1: nobody knows
+    int64_t bytes;  // -1 if unknown
   };
 
   FetchJob(const Fetch &fetch, const int64_t *index, int64_t n, Tensor *out, void *const *dense, Storage *from)
@@ -46,10 +46,10 @@ class FetchJob {
     memory_give_blocks(blocks_.data(), (int64_t)blocks_.size());
   }
 
-  // Memory of the batch, for one thread.
+  // Allocates memory of the batch for one thread.
   struct Arena {
     FetchJob *job = nullptr;
-    uint64_t number = 0;  // of the job, as the next one may lie at the same place
+    uint64_t number = 0;  // of the job, as the next job may have the same address
     char *next = nullptr, *end = nullptr;
     void *take(int64_t bytes) {
       bytes = bytes > 0 ? (bytes + kAlign - 1) / kAlign * kAlign : kAlign;
@@ -60,10 +60,10 @@ class FetchJob {
     }
   };
 
-  // That a run reads; -1 if that is not known before.
+  // Bytes that a run will read; -1 if unknown.
   int64_t bytes_of(int run) const { return runs[run].bytes; }
 
-  // Asks for what a run will read soon; says whether that was possible.
+  // Requests what a run will read, if possible without waiting. Returns whether it was.
   bool ask_ahead(int number) {
     const Run &run = runs[number];
     const Span &first = spans_[order_.empty() ? run.first : order_[run.first]];
@@ -78,7 +78,7 @@ class FetchJob {
     }
   }
 
-  // Gives how many bytes were read.
+  // Reads a run and parses the samples it completes. Returns the number of bytes read.
   int64_t read(int number, Arena &arena, Scratch &scratch) {
     const Run &run = runs[number];
     int64_t bytes = 0;
@@ -98,7 +98,7 @@ class FetchJob {
     return bytes;
   }
 
-  // When all is read: the first bad sample from `i` on, -1 if there is none; and why one is bad.
+  // Once all is read: the first bad sample from `i` on, -1 if there is none; and the reason why a sample is bad.
   int64_t next_bad(int64_t i) const {
     while (i < n_ && !samples_[i].is_bad) i++;
     return i < n_ ? i : -1;
@@ -113,12 +113,12 @@ class FetchJob {
   Storage *const storage;
   const uint64_t number = ++count();
   std::vector<Run> runs;
-  // Of the fetcher, by its mutex:
+  // Guarded by the fetcher's mutex:
   int next_run = 0, runs_left;
   FetchDone done{};
   bool collected = false;
-  std::atomic<bool> unwanted{false};  // nobody waits for it any more
-  std::condition_variable progress;   // the last quarter is left, or nothing
+  std::atomic<bool> unwanted{false};  // cancelled
+  std::condition_variable progress;   // notified when a quarter of the runs is left, and when none is
   int last_quarter() const { return (int)runs.size() / 4; }
 
  private:
@@ -141,7 +141,7 @@ class FetchJob {
     bytes_.assign(spans_.size(), Part{nullptr, 0});
   }
 
-  // Whole objects are read one by one, in the order of the batch.
+  // Whole objects are read one by one, in batch order.
   void join_neighbours() {
     const int n = (int)spans_.size();
     if (f.length) {
@@ -185,7 +185,7 @@ class FetchJob {
     for (int64_t i = 0; i < n_; i++)
       if (begins_[i] == begins_[i + 1]) without_spans_.push_back((int32_t)i);
   }
-  // Of an output whose shape is fixed; null for others.
+  // Preallocated memory of an output of fixed shape; null for others.
   char *memory_of(int64_t output, int64_t i) const {
     return dense_ && dense_[output] ? (char *)dense_[output] + i * f.outputs[output].bytes : nullptr;
   }
@@ -204,7 +204,7 @@ class FetchJob {
     return storage->open(name(span.object, full), span.length < 0 ? once : Storage::kKept);
   }
 
-  // The bytes are in `block` then, if there are any.
+  // `block` receives the memory with the bytes, if any. Returns the number of bytes read.
   template <class F>
   int64_t read_at_once(F span, int count, void *&block) {
     const Span &first = spans_[span(0)];
@@ -240,7 +240,7 @@ class FetchJob {
         end = std::max(end, s.length < 0 ? size : s.offset + s.length);
     }
     const int64_t begin = first.offset / kAlign * kAlign;
-    if (end < 0) return 0;  // none of them fits
+    if (end < 0) return 0;  // no span fits
     char *data = (char *)take(end - begin);
     block = data;
     const int64_t there = begin + object->read(begin, end - begin, data), before = size;
@@ -284,23 +284,23 @@ class FetchJob {
     std::lock_guard<std::mutex> lock(mutex_);
     try {
       reasons_.emplace(sample, text);
-    } catch (const std::bad_alloc &) {  // which `error` says then
+    } catch (const std::bad_alloc &) {  // `error` then returns "out of memory"
     }
   }
 
  public:
   struct Parsed;  // and `parse`: see parsed_sample.h
 
-  // Gives how many bytes the parser has read.
+  // Returns the number of bytes that the parser reads itself.
   int64_t parse(int32_t i, Arena &arena, Scratch &scratch);
 
-  // Those that read nothing are parsed, too.
+  // Parses the samples without spans.
   void parse_rest(Arena &arena, Scratch &scratch) {
     for (int32_t i : without_spans_) parse(i, arena, scratch);
   }
 
  private:
-  // Of a sample that could not be read nothing is given out.
+  // Clears the outputs of a bad sample.
   void empty(int32_t i) {
     for (int64_t k = 0; k < f.n_out; k++) {
       if (char *memory = memory_of(k, i)) {
@@ -329,7 +329,7 @@ class FetchJob {
   }
 
   struct State {
-    std::atomic<int32_t> left;  // spans that were not read yet
+    std::atomic<int32_t> left;  // spans still to be read
     std::atomic<bool> is_bad{false};
   };
   const int64_t *const index_;
@@ -339,13 +339,13 @@ class FetchJob {
   std::vector<Span> spans_;  // by sample
   std::vector<int64_t> begins_;
   std::vector<Part> bytes_;
-  std::vector<int32_t> order_;  // in which spans are read; empty: as they are
+  std::vector<int32_t> order_;  // in which spans are read; empty if in the order of spans_
   std::unique_ptr<State[]> samples_;
   std::vector<int32_t> without_spans_;
-  std::vector<void *> run_blocks_;  // what each run has read
+  std::vector<void *> run_blocks_;  // memory that each run read into
   std::atomic<int> failed_{0};
   std::mutex mutex_;
-  std::vector<void *> blocks_;                        // by the mutex: all others
-  std::vector<const void *> begun_;                   // the same: what was not read to its end
-  std::unordered_map<int32_t, std::string> reasons_;  // the same
+  std::vector<void *> blocks_;                        // guarded by mutex_: all other memory
+  std::vector<const void *> begun_;                   // guarded by mutex_: see unread.h
+  std::unordered_map<int32_t, std::string> reasons_;  // guarded by mutex_
 };

@@ -217,19 +217,19 @@ EXPORT void fetcher_destroy(Fetcher *fetcher) { delete fetcher; }
 EXPORT_LONG(fetcher_destroy)
 
 namespace {
-// A job of Python's.
+// A job that a Python capsule owns.
 struct Owned {
-  Fetcher *fetcher;  // null once it was waited for
+  Fetcher *fetcher;  // null once the job is collected
   FetchJob *job;
-  PyObject *alive;  // all that the job refers to
+  PyObject *alive;  // owns all memory that the job refers to
   uint32_t process;
 };
 constexpr const char *kFetch = "penstock.fetch";
 
 void end(PyObject *capsule) {
   auto *owned = static_cast<Owned *>(python.pointer(capsule, kFetch));
-  if (owned->fetcher) {  // nobody wanted it
-    // Threads write to it that can't be waited for: the parent's, or some that want Python's lock.
+  if (owned->fetcher) {  // not collected
+    // Leaks the job if its threads can't be waited for: they are the parent process's, or some need the GIL.
     if (python.ends || owned->process != python.processes) return;
     void *thread = python.drop_lock();
     owned->fetcher->cancel(owned->job);
@@ -242,7 +242,7 @@ void end(PyObject *capsule) {
 }
 }  // namespace
 
-// A job as an object of Python, which ends it and keeps `alive` so long. Null: there is no memory, and an error is set.
+// Returns a capsule that owns the job and a reference to `alive`; null, with an exception set, if out of memory.
 EXPORT PyObject *fetch_begin(Fetcher *fetcher, const Fetch *fetch, const int64_t *index, int64_t n, Tensor *out,
                              void *const *dense, RemoteStorage *remote, PyObject *alive) {
   NativeTime time;
@@ -277,16 +277,16 @@ EXPORT int32_t fetch_wait(Fetcher *fetcher, FetchJob *job) {
   return fetcher->wait(job);
 }
 EXPORT_LONG(fetch_wait)
-// Of a job that was waited for: its fetcher may end before it.
+// For a job that was waited for: from now on its fetcher may be destroyed before it.
 EXPORT void fetch_done(PyObject *capsule, FetchDone *done) {
   auto *owned = static_cast<Owned *>(python.pointer(capsule, kFetch));
   owned->fetcher = nullptr;
   *done = owned->job->done;
 }
 EXPORT_SHORT(fetch_done)
-// The first sample from `row` on of a batch that was waited for that could not be read; -1 if there is none.
+// The first bad sample from `row` on; -1 if there is none. Requires that the job was waited for.
 EXPORT int64_t fetch_next_bad(const FetchJob *job, int64_t row) { return job->next_bad(row); }
 EXPORT_SHORT(fetch_next_bad)
-// Why it could not.
+// The reason why a sample is bad.
 EXPORT const char *fetch_error(const FetchJob *job, int64_t row) { return job->error((int32_t)row); }
 EXPORT_SHORT(fetch_error)

@@ -76,7 +76,7 @@ bool HttpClient::ask_ahead(const char *name, int64_t offset, int64_t length) {
 }
 
 void HttpClient::drop_asked() {
-  for (const Asked &a : asked_) close(a.connection.fd);  // an answer comes by it
+  for (const Asked &a : asked_) close(a.connection.fd);  // its answer would be taken for the next request's
   asked_.clear();
 }
 
@@ -91,7 +91,7 @@ bool HttpClient::was_asked(const RemoteRequest &r, Asked *found) {
   return false;
 }
 
-// False: the connection was kept, and the server had closed it meanwhile.
+// Returns false if the server had closed the kept connection meanwhile.
 bool HttpClient::begin(HttpExchange &e, const RemoteRequest &request, bool may_be_kept) {
   Asked asked;
   const bool was_asked_ahead = may_be_kept && was_asked(request, &asked);
@@ -115,7 +115,7 @@ bool HttpClient::begin(HttpExchange &e, const RemoteRequest &request, bool may_b
   return true;
 }
 
-// Until one of them is done; one that fails leaves it to the other.
+// Runs until one exchange is done. If one fails, the other continues.
 void HttpClient::race(HttpExchange &first, HttpExchange &second) {
   HttpExchange *left[] = {&first, &second};
   int n = 2;
@@ -136,7 +136,7 @@ void HttpClient::race(HttpExchange &first, HttpExchange &second) {
     pollfd p[2];
     for (int i = 0; i < 2; i++) p[i] = {left[i] ? left[i]->fd : -1, POLLIN, 0};
     poll(p, 2, (int)(kLookNs / 1000000));
-    for (int i = 0; i < 2 && !first.is_done; i++)  // without an event it looks whether to wait any longer
+    for (int i = 0; i < 2 && !first.is_done; i++)  // without an event, checks whether to keep waiting
       if (left[i] && !attempt([&] { left[i]->receive(MSG_DONTWAIT); })) left[i] = nullptr;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests by plain HTTP/1.1 over connections that are kept: the quick way for http:// URLs. What is not quite simple
-// (redirects, other encodings, refusals that last) it leaves to the general client, which knows all of that.
+// Requests by plain HTTP/1.1 over persistent connections: the fast path for http:// URLs. Redirects, encoded bodies and
+// permanent errors are left to the general client.
 #pragma once
 #include <map>
 #include <string>
@@ -12,18 +12,18 @@ class HttpClient {
  public:
   explicit HttpClient(const RemoteLimits &limits) : limits_(limits) {}
   ~HttpClient();
-  // Carries out the request: its state is then kDone, or kFailed if that may pass. False: it is for the general client.
-  // Gives up with an exception when `is_unwanted()`. Says how often a second connection was asked for the same.
+  // Carries out the request: its state becomes kDone, or kFailed if it can be retried. Returns false if the general
+  // client must do it. Throws once `is_unwanted(of)`. Increments `hedged` for each second connection tried.
   bool carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of, int *hedged);
-  // Sends a request that this thread will carry out in a moment, over a connection that was kept. Says whether there
-  // was one.
+  // Sends a request that this thread will soon carry out, if there is an idle kept connection. Returns whether it was
+  // sent.
   bool ask_ahead(const char *name, int64_t offset, int64_t length);
-  void drop_asked();  // those of this thread that were not carried out
+  void drop_asked();  // cancels the requests that this thread sent ahead and did not carry out
 
  private:
   struct Connection {
-    int fd;       // -1: there is none
-    size_t head;  // bytes of the last answer's head, which are most often those of the next one's
+    int fd;       // -1 if there is none
+    size_t head;  // size of the last answer's head, usually that of the next one too
   };
   struct Asked {
     HttpClient *client;
@@ -32,15 +32,15 @@ class HttpClient {
     Connection connection;
     int64_t sent_ns;
   };
-  static thread_local std::vector<Asked> asked_;  // ahead
+  static thread_local std::vector<Asked> asked_;  // sent ahead
   bool was_asked(const RemoteRequest &request, Asked *found);
   static bool parse(const std::string &name, HttpUrl *url);
   bool begin(HttpExchange &exchange, const RemoteRequest &request, bool may_be_kept);
   void race(HttpExchange &first, HttpExchange &second);
-  Connection take(const HttpUrl &url);  // one that was kept
+  Connection take(const HttpUrl &url);  // an idle one
   void keep(const HttpUrl &url, Connection connection);
 
   const RemoteLimits limits_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<Connection>> kept_;  // by server
+  std::map<std::string, std::vector<Connection>> kept_;  // idle, by server
 };

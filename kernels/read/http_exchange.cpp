@@ -64,7 +64,7 @@ void HttpExchange::connect() {
   if (fd < 0) throw Lost{std::string("the server can't be reached: ") + strerror(error)};
   const int one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  // From here on calls wait by themselves, which is one less than asking first.
+  // From here on calls block, which saves a poll before each.
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   const int64_t ns = limits_.hedge_ns > 0 ? std::clamp(limits_.hedge_ns, kMillisecond, kLookNs) : kLookNs;
   const timeval look{0, (suseconds_t)(ns / 1000)};
@@ -85,7 +85,7 @@ void HttpExchange::wait_to_connect() {
 
 void HttpExchange::expect(size_t head) {
   const int64_t body = request_.length == RemoteRequest::kToTheEnd ? request_.expected : request_.length;
-  if (!head || head > kMostHead || body <= 0 || !request_.unless.empty()) return;  // or there may be no body
+  if (!head || head > kMostHead || body <= 0 || !request_.unless.empty()) return;  // with `unless` there may be no body
   content_ = {to_ ? to_ : (char *)memory_take(body), body};
   if (content_.data) expected_head_ = head;
 }
@@ -151,13 +151,13 @@ bool HttpExchange::receive(int flags) {
   return true;
 }
 
-// Whether to wait any longer.
+// Throws if it should not wait any longer.
 void HttpExchange::look() const {
   if (is_unwanted_(of_)) fail("it was no longer wanted");
   check_time(now_ns());
 }
 
-// Also of an answer that comes, by a few bytes now and then.
+// Also checked while data arrives, as a server may send a few bytes now and then.
 void HttpExchange::check_time(int64_t now) const {
   if (now - last_ns_ > limits_.read_ns || now - began_ns_ > limits_.request_ns)
     throw Lost{"the server does not answer in time"};
@@ -165,7 +165,8 @@ void HttpExchange::check_time(int64_t now) const {
 
 bool HttpExchange::is_silent() const { return limits_.hedge_ns > 0 && now_ns() - last_ns_ >= limits_.hedge_ns; }
 
-// A head of the length that was expected, or another one, and behind it bytes that are in the place of the body.
+// The head was read into head_ on the assumption that it has the expected length, and `n_behind` more bytes were read
+// into the body. If the length differs, puts both together again.
 void HttpExchange::take_both(size_t n_behind) {
   got_ = expected_head_;
   const char *const end = &head_[expected_head_ - 4];
@@ -185,7 +186,7 @@ void HttpExchange::find_end_of_head(const char *text, size_t size, size_t from) 
   if (end) begin_body(text, end - text, end + 4, size - (end + 4 - text));
 }
 
-// Behind the `length` bytes of a head and its end come `rest` bytes of the body.
+// The head's text has `length` bytes. `rest` bytes of the body, at `from`, have been read already.
 void HttpExchange::begin_body(const char *text, size_t length, const char *from, size_t rest) {
   head_size = length + 4;
   if (!head.parse(text, (int64_t)length)) throw Lost{"the answer is not HTTP"};
@@ -203,7 +204,7 @@ void HttpExchange::begin_body(const char *text, size_t length, const char *from,
   content_ = {to, body}, got_ = rest;
 }
 
-// Gives the length of the body.
+// Returns the length of the body.
 int64_t HttpExchange::check_head() {
   const RemoteRequest &r = request_;
   if (head.status == 304 && !r.unless.empty()) return is_unchanged_ = true, 0;

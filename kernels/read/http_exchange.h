@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request by HTTP/1.1 and its answer, on one connection.
+// One HTTP/1.1 request and its answer, on one connection.
 #pragma once
 #include <string>
 
@@ -10,10 +10,11 @@ struct HttpUrl {
   std::string server, host, port, path;
 };
 
-// So often it is looked whether what is waited for is still wanted.
+// How often a waiting thread checks whether its result is still wanted.
 constexpr int64_t kLookNs = 200000000;
 
-// Calls block for `kLookNs` at most, and throw these, or what says that nobody waits for it any more.
+// Calls check at least every `kLookNs`, except during a DNS look-up, whether to keep waiting. They throw Lost, Busy,
+// NotForUs, or, if cancelled, what `fail` throws.
 class HttpExchange {
  public:
   struct Lost {
@@ -22,9 +23,9 @@ class HttpExchange {
   struct Busy {
     std::string status;
   };
-  struct NotForUs {};  // it takes another client to understand this
+  struct NotForUs {};  // the general client is needed
 
-  // `to` as in the request, whose own memory another exchange may be writing to.
+  // `to` replaces request.to, which another exchange may be writing to.
   HttpExchange(const RemoteLimits &limits, const HttpUrl &url, const RemoteRequest &request, char *to,
                bool (*is_unwanted)(const void *), const void *of)
       : url(url), limits_(limits), request_(request), to_(to), is_unwanted_(is_unwanted), of_(of) {}
@@ -32,18 +33,18 @@ class HttpExchange {
   HttpExchange(const HttpExchange &) = delete;
 
   void connect();
-  // The answer is likely to have a head of so many bytes, and a body of as many as are wanted: it is then put where it
-  // belongs by one call.
+  // The answer probably has a head of this size in bytes, and a body of the requested length: one call then reads both
+  // into place.
   void expect(size_t head);
   void send();
   int64_t sent_ns() const { return began_ns_; }
-  void was_sent(int64_t ns) { last_ns_ = began_ns_ = ns; }  // by another exchange
-  // Takes what comes next, by the `flags` of recv; false if nothing has come. If it may wait, it waits for all of the
-  // body, or as long as its socket lets it: one call instead of one for each piece that comes.
+  void was_sent(int64_t ns) { last_ns_ = began_ns_ = ns; }  // the request was sent by another exchange
+  // Reads available data with these recv flags; returns false if there is none. With flags 0 it waits: in the body,
+  // for all of it or until the socket's timeout, so one call replaces one for each packet.
   bool receive(int flags);
   bool has_begun() const { return got_ > 0 || is_in_body_; }
   bool is_silent() const;
-  // Gives the answer to the request.
+  // Moves the answer into the request.
   void hand_over(RemoteRequest &request);
 
   const HttpUrl &url;
@@ -53,7 +54,7 @@ class HttpExchange {
   bool is_done = false, was_kept = false;
 
  private:
-  static constexpr size_t kHead = 1 << 10, kMostHead = 16 << 10;  // taken at once, and at most
+  static constexpr size_t kHead = 1 << 10, kMostHead = 16 << 10;  // bytes per read, and maximum size of a head
   std::string text_of_request() const;
   void wait_to_connect();
   void look() const;
@@ -69,9 +70,9 @@ class HttpExchange {
   char *const to_;
   bool (*const is_unwanted_)(const void *);
   const void *const of_;
-  int64_t began_ns_ = 0, last_ns_ = 0;  // when it was asked, and when bytes came or went last
+  int64_t began_ns_ = 0, last_ns_ = 0;  // when the request was sent, and the last bytes were sent or received
   char head_[kMostHead];
-  size_t got_ = 0;  // of the head, or of the body
+  size_t got_ = 0;  // bytes of the head, or once in the body, of the body
   size_t expected_head_ = 0;
   bool is_in_body_ = false, is_unchanged_ = false;
   int64_t size_ = -1;

@@ -31,7 +31,7 @@ std::string base64(const unsigned char *data, int size) {
   return out;
 }
 
-// As in "crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==": the value of one.
+// The value of a name in a list like "crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ=="; "" if it is missing.
 std::string listed(const std::string &text, const char *name) {
   const size_t length = strlen(name);
   for (size_t at = 0; at < text.size();) {
@@ -101,7 +101,7 @@ bool HttpHead::parse(const char *text, int64_t size) {
       case 21:
         if (is("x-amz-checksum-crc32c", 21)) crc32c = value();
         break;
-      case 30:  // it is unpacked on the way, and the checksums are of what is stored
+      case 30:  // decompressed in transit, while the checksums are of the stored bytes
         if (is("x-goog-stored-content-encoding", 30) && value() != "identity") sums_are_of_body = false;
         break;
     }
@@ -111,7 +111,7 @@ bool HttpHead::parse(const char *text, int64_t size) {
 }
 
 const char *wrong_checksum(const HttpHead &head, const char *body, int64_t size) {
-  // Of objects that were uploaded in parts S3 gives that of the parts' checksums, with their number behind a dash.
+  // For multipart uploads S3 sends a checksum of the parts' checksums, followed by a dash and the number of parts.
   if (!head.crc32c.empty() && head.crc32c.find('-') == std::string::npos) {
     const uint32_t sum = crc32c(body, size);
     const unsigned char bytes[] = {(unsigned char)(sum >> 24), (unsigned char)(sum >> 16), (unsigned char)(sum >> 8),

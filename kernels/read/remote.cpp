@@ -31,8 +31,8 @@ struct RemoteObject : Object {
   }
 };
 
-// For scanners, which look at an object from front to back, here and there: reads more ahead the closer these places
-// are to each other, as a request takes as long as a few hundred kilobytes. For one thread.
+// For scanners, which read short pieces of an object from front to back: reads more ahead the closer the pieces are to
+// each other, as the latency of a request equals the transfer of a few hundred kilobytes. For one thread.
 struct ReadAhead : Object {
   static constexpr int64_t kLeast = 64 << 10, kMost = 8 << 20;
   explicit ReadAhead(std::shared_ptr<Object> o) : object(std::move(o)) {}
@@ -62,7 +62,7 @@ std::shared_ptr<Object> RemoteStorage::open(const char *name, Way way) {
   return std::make_shared<RemoteObject>(*this, name);
 }
 
-// With a cache there is more to look at before anything is asked for.
+// With a cache, the blocks to request are known only after looking into it.
 bool RemoteStorage::ask_ahead(const char *name, int64_t offset, int64_t length) {
   return !cache_ && queue_.ask_ahead(name, offset, length);
 }
@@ -98,7 +98,7 @@ Content RemoteStorage::read_whole(const std::string &name) {
   std::string tag;
   bool is_known = known(name, &version);
   if (!is_known && cache_->find(name, &version, &tag)) {
-    // What was kept by another run is asked for once: whether it is still the same.
+    // Cached by an earlier run: asks once whether it has changed.
     const Answer answer = ask(name, 0, RemoteRequest::kToTheEnd, nullptr, tag);
     if (!answer->is_unchanged) {
       keep(name, *answer, 0, answer->content.data, answer->content.size);
@@ -138,7 +138,7 @@ bool RemoteStorage::from_cache(const std::string &name, RemoteVersion version, i
   return true;
 }
 
-// `offset` is where a block begins, `bytes` those of whole blocks.
+// `offset` is a block's beginning; the bytes are whole blocks, except at the object's end.
 void RemoteStorage::keep(const std::string &name, const RemoteRequest &answer, int64_t offset, const char *data,
                          int64_t bytes) {
   for (int64_t at = 0; at < std::max<int64_t>(bytes, 1); at += DiskCache::kBlock)
@@ -146,7 +146,7 @@ void RemoteStorage::keep(const std::string &name, const RemoteRequest &answer, i
                   std::min(DiskCache::kBlock, bytes - at));
 }
 
-// From the cache. What is not there is read by whole blocks, those that follow each other at once.
+// Reads from the cache. Missing blocks are downloaded whole, consecutive ones in one request.
 void RemoteStorage::read_blocks(const std::string &name, RemoteVersion version, int64_t offset, int64_t length,
                                 char *to) {
   const int64_t end = offset + length;
@@ -196,10 +196,10 @@ std::shared_ptr<Object> open_remote(const char *name, Storage::Way way) {
   return std::make_shared<ReadAhead>(storage->open(name, way));
 }
 
-// Where objects are that scanners of this thread open by a URL.
+// Sets the storage by which scanners in this thread open URLs.
 EXPORT void remote_select(RemoteStorage *storage) { RemoteStorage::selected = storage; }
 EXPORT_SHORT(remote_select)
-// `cache` may be null. Gives null if there is no memory.
+// `cache` may be null. Returns null if out of memory.
 EXPORT RemoteStorage *remote_create(RemoteQueue *queue, DiskCache *cache) {
   try {
     return new RemoteStorage(*queue, cache);
@@ -214,19 +214,19 @@ EXPORT void remote_know(RemoteStorage *storage, const char *name, int64_t size, 
   storage->know(name, {size, version});
 }
 EXPORT_SHORT(remote_know)
-// Of `n` objects in a folder, whose URL ends in a slash: each name has a zero behind it.
+// For the `n` objects of a folder, whose URL ends in a slash. Each name is null-terminated.
 EXPORT void remote_know_all(RemoteStorage *storage, const char *folder, const char *names, int64_t n,
                             const int64_t *sizes, const uint64_t *versions) {
   const std::string begin = folder;
   for (int64_t i = 0; i < n; names += strlen(names) + 1, i++) storage->know(begin + names, {sizes[i], versions[i]});
 }
 EXPORT_LONG(remote_know_all)
-// Of `n` ETags, with a zero behind each.
+// The versions of `n` null-terminated ETags.
 EXPORT void remote_versions(const char *tags, int64_t n, uint64_t *versions) {
   for (int64_t i = 0; i < n; tags += strlen(tags) + 1, i++) versions[i] = version_of(tags);
 }
 EXPORT_SHORT(remote_versions)
-// Reads bytes that the object has. Gives 1 if that fails, and the reason in `error`.
+// Reads bytes, all of which the object must have. Returns 0, or 1 with the reason in `error`.
 EXPORT int32_t remote_read(RemoteStorage *storage, const char *name, int64_t offset, int64_t length, char *to,
                            char *error) {
   try {

@@ -15,10 +15,10 @@
 namespace {
 
 constexpr int64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
-// So often it is looked whether what is waited for is still wanted.
+// How often a waiting thread checks whether its result is still wanted.
 constexpr auto kLook = std::chrono::milliseconds(200);
 constexpr int64_t kFirstDelay = 50 * kMillisecond, kLongestDelay = 10 * kSecond;
-constexpr int64_t kSilent = 3 * kSecond;  // after which it says that it waits
+constexpr int64_t kSilent = 3 * kSecond;  // retries are silent for this long, then there is a warning
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -90,13 +90,13 @@ void RemoteQueue::drop_asked() {
   if (http_) http_->drop_asked();
 }
 
-// The mutex is locked.
+// Requires mutex_.
 void RemoteQueue::push(const Request &r) {
   queue_.push_back(r);
   to_take_.notify_one();
 }
 
-// The same. One whose bytes are being copied is waited for by nobody.
+// Requires mutex_. A request whose bytes are being copied has no waiter.
 void RemoteQueue::give_up(const Request &r) {
   if (r->state != RemoteRequest::kWaiting) return;
   r->state = RemoteRequest::kGivenUp;
@@ -117,7 +117,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
   const int64_t begun = now_ns();
   const auto look = std::min<std::chrono::nanoseconds>(
       kLook, std::chrono::nanoseconds(limits_.hedge_ns ? limits_.hedge_ns : INT64_MAX));
-  Request second;  // the same, asked once more
+  Request second;  // a second request for the same bytes
   r->answered = std::make_shared<std::condition_variable>();
   std::unique_lock<std::mutex> lock(mutex_);
   push(r);
@@ -150,7 +150,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
   if (second) give_up(second);
 }
 
-// Twice as long each time, and of different length for each thread, so that they do not all come at once.
+// Exponential backoff with random jitter, so that threads do not all retry at once.
 void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t since,
                                     const std::atomic<bool> &closing) {
   const int64_t longest = std::min(kLongestDelay, kFirstDelay << std::min(tries - 1, 16));
@@ -233,8 +233,8 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   taken_.erase(place);
 }
 
-// It lives until the process ends, as threads wait in it. Null: no memory. Without `by_http` all requests are carried
-// out by threads of Python.
+// The queue lives until the process ends, as threads wait in it. Returns null if out of memory. Without `by_http`,
+// Python threads carry out all requests.
 EXPORT RemoteQueue *remote_queue_create(double patience_s, int64_t most_tries, double connect_s, double read_s,
                                         double request_s, double hedge_s, int32_t by_http) {
   try {

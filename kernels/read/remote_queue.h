@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests for bytes of objects that other machines keep. Threads of Python with a client library
-// (src/penstock/core/object_stores.py) take them from here and carry them out. What is tried again, for how long, and
-// what is counted is decided here.
+// Requests for bytes of remote objects. Python threads with a client library (src/penstock/core/object_stores.py) take
+// them from here and carry them out. Retries and statistics are handled here.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -12,16 +11,16 @@
 
 #include "read/storage.h"
 
-// What a thread that carries out requests gets.
+// A request, as given to a Python thread.
 struct RemoteTask {
   void *request;
   const char *name;
   int64_t offset, length;  // as in `RemoteRequest`
   const char *unless;      // the ETag of a version whose bytes are not wanted, or ""
-  int64_t waiting;         // how many others nobody has taken yet
+  int64_t waiting;         // number of requests still in the queue
 };
 
-// What came of the requests of a reader. Any number of threads `add` to it.
+// Statistics of a reader's requests. Threads increase them concurrently with `add`.
 struct RemoteCounts {
   int64_t requests, retries, failed, bytes, cached_bytes, hedged;
 };
@@ -29,20 +28,20 @@ inline void add(int64_t &count, int64_t n) { __atomic_fetch_add(&count, n, __ATO
 
 // Why a request failed.
 enum RemoteFailure : int32_t {
-  kForGood,      // there is no such object, or it may not be read
-  kServerBusy,   // the server says that it can't do it now
-  kNotReachable  // there was no answer, or not all of it
+  kForGood,      // not worth a retry: there is no such object, or access is denied
+  kServerBusy,   // the server refuses for now
+  kNotReachable  // no answer, or an incomplete one
 };
 
-// How long things may take.
+// Limits of time and retries.
 struct RemoteLimits {
-  int64_t patience_ns;                      // a request without an answer is tried again for so long
-  int64_t most_tries;                       // of one that the server refuses for now
-  int64_t connect_ns, read_ns, request_ns;  // the longest time to connect, silence, and time of a request
-  int64_t hedge_ns;                         // the silence after which another connection is asked, too; 0: never
+  int64_t patience_ns;                      // how long a request without an answer is retried
+  int64_t most_tries;                       // of a request that the server refuses for now
+  int64_t connect_ns, read_ns, request_ns;  // maximum time to connect, without any data, and of a request
+  int64_t hedge_ns;                         // time without data after which a second connection is tried; 0: never
 };
 
-// Of an object, when it was read. A version is a hash of its ETag.
+// Size and version of an object when it was read. The version is a hash of the ETag.
 struct RemoteVersion {
   int64_t size;
   uint64_t version;
@@ -53,41 +52,41 @@ struct RemoteRequest {
   enum State { kWaiting, kCopying, kDone, kFailed, kGivenUp };
   std::string name;
   int64_t offset, length;  // bytes, or one of the constants above
-  char *to;                // null: to a block of the memory pool
-  int64_t expected = 0;    // bytes of an object that is read to its end, if that is known
+  char *to;                // null: into a block of the memory pool
+  int64_t expected = 0;    // size of an object that is read to its end; 0 if unknown
   State state = kWaiting;
-  std::shared_ptr<std::condition_variable> answered;  // of one that is in the queue
-  std::string unless;                                 // an ETag: no bytes are wanted of the version that has it
+  std::shared_ptr<std::condition_variable> answered;  // for requests in the queue
+  std::string unless;                                 // an ETag: no bytes if the object still has it
   // The answer:
-  bool is_unchanged = false;  // it is that version
+  bool is_unchanged = false;  // the ETag is `unless`
   std::string tag;            // the ETag
   Content content{nullptr, 0};
   RemoteVersion found{-1, 0};
   RemoteFailure why = kForGood;
   std::string error;
-  bool has_begun = false;     // an answer to come
-  bool keeps_content = true;  // as it is not handed on
+  bool has_begun = false;     // the answer has begun to arrive
+  bool keeps_content = true;  // the destructor does not free `content`, which has another owner
 
   ~RemoteRequest();
   RemoteRequest(const std::string &n, int64_t o, int64_t l, char *t, const std::string &u)
       : name(n), offset(o), length(l), to(t), unless(u) {}
 };
 
-// A URL without user, password and query, which may have a signature in it.
+// A URL without user, password and query, which may contain a signature.
 std::string without_secrets(const std::string &url);
 
-// What tells versions apart: a hash of the ETag.
+// A version: a hash of the ETag.
 uint64_t version_of(const char *tag);
 
 class HttpClient;
 
 class RemoteQueue {
  public:
-  // What `http`, if there is one, can't carry out waits for threads of Python.
+  // Requests that `http` can't carry out, or all if it is null, wait for Python threads.
   RemoteQueue(const RemoteLimits &limits, std::unique_ptr<HttpClient> http);
   ~RemoteQueue();
 
-  // Waits for the answer, and counts. Fails with the reason, and when the reader is `closing`.
+  // Waits for the answer and updates `counts`. Fails with the reason, or if the reader is `closing`.
   std::shared_ptr<RemoteRequest> ask(const std::string &name, int64_t offset, int64_t length, char *to,
                                      const std::string &unless, int64_t expected, RemoteCounts &counts,
                                      const std::atomic<bool> &closing);
@@ -103,7 +102,7 @@ class RemoteQueue {
   void is_unchanged(void *request);
   void refuse(void *request, RemoteFailure why, const char *error);
 
-  // What this thread reads is no longer wanted once it says so. Null: nobody can say so.
+  // Cancels what this thread reads once it is true. Null if it cannot be cancelled.
   static thread_local const std::atomic<bool> *unwanted;
 
  private:
@@ -119,5 +118,5 @@ class RemoteQueue {
   std::condition_variable to_take_;
   std::deque<std::shared_ptr<RemoteRequest>> queue_;
   std::unordered_map<void *, std::shared_ptr<RemoteRequest>> taken_;
-  int64_t last_line_ns_ = 0;  // when it was said that a server does not answer
+  int64_t last_line_ns_ = 0;  // time of the last warning that a server does not answer
 };
