@@ -17,9 +17,9 @@ static int64_t now_ns() {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-// Nanoseconds per run (per processor) that justify one more thread: more threads give at most processors /
-// kWorthAThread runs per second. Runs that take less than kTooShort wait for nothing: more threads than processors would
-// only wake each other.
+// Nanoseconds per run (per processor) that justify one more thread: the result is at most processors / kWorthAThread
+// runs per second. Runs that take less than kTooShort wait for nothing; more threads than processors would only wake
+// each other.
 static constexpr int64_t kWorthAThread = 16'000, kTooShort = 64'000;
 // All threads are used when no run has finished for this long.
 static constexpr auto kNoProgress = std::chrono::milliseconds(5);
@@ -146,7 +146,7 @@ struct Taken {
 
 void Fetcher::work() {
 #if defined(__linux__)
-  // They wake for answers, which may wait while a processor is at a sample.
+  // A thread that wakes up for an answer must not preempt one that processes a sample.
   const sched_param none{};
   if (waits_) sched_setscheduler(0, SCHED_BATCH, &none);
 #endif
