@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The axes of a sample in another order.
+// Permutes the axes of a sample.
 #pragma once
 #include "core/tensor.h"
 
