@@ -67,8 +67,8 @@ struct SelectRows {
   }
 };
 
-// The same for any odd number of rows of unsigned integers. Finds the median's bits, highest first: fewer than half of the
-// values lie below the median.
+// The same for any odd number of rows of unsigned integers. Finds the median's bits, highest first: fewer than half of
+// the values lie below the median.
 template <class Key>
 struct SearchRows {
   template <int kBytes>
