@@ -5,8 +5,8 @@
 
 struct RemapArgs {
   int64_t origin[2];  // x, y of the first pixel in the whole output, which has the size of the maps
-  float shift;     // added to positions, so that the centre of the first pixel, or for kNearest its corner, is 0
-  uint8_t interp;  // an Interpolation
+  float shift;        // added to positions, so that the centre of the first pixel, or for kNearest its corner, is 0
+  uint8_t interp;     // an Interpolation
 };
 
 // The first position of a map that belongs to an image: half a pixel before the centre of the first pixel.

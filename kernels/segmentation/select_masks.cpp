@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The polygons of chosen masks, for a whole batch: what a sample has is a handful of numbers, less than it takes to
-// wake a thread.
+// Selects the polygons of chosen masks for a whole batch. Not parallel, as waking a thread takes longer than a sample,
+// which has few numbers.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -15,7 +15,7 @@ struct Polygon {
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) & ~63ll; }
 
-// Calls use(k, polygon) for the polygons of mask number k of those chosen, mask by mask, each as they come.
+// Calls use(k, polygon) for the polygons of each chosen mask k, in the order of the masks, then of the polygons.
 template <class F>
 void for_chosen(const Tensor &masks, const Tensor &all, int64_t n_vertices, F use) {
   static thread_local std::vector<int32_t> order, sorted;
@@ -57,7 +57,7 @@ void describe(Tensor &t, void *data, int64_t *shape, int64_t rows, int64_t colum
 
 }  // namespace
 
-// Bytes that are enough for what is chosen, unless polygons share vertices.
+// An upper bound of the bytes for the selection, unless polygons share vertices.
 EXPORT int64_t select_masks_room(const Tensor *polygons, const Tensor *vertices, int64_t n) {
   int64_t bytes = 64;
   for (int64_t i = 0; i < n; i++)
