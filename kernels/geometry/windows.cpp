@@ -41,7 +41,7 @@ EXPORT_INSTRUCTION(parts_inside)
 
 // Where a kernel begins to read. `first` (n, k): per axis of the output, the index in the input's stored window, which
 // begins at `origin`, of the first element of a window at `start`. `axes` (k): the axes of the input in the order of
-// the output. Where `mirror` (n, or null) is not 0, axis `width` of the output, with its length in `extent` (n, k), runs
+// the output. Where `mirror` (n, or null) is not 0, axis `width` of the output, of the length in `extent` (n, k), runs
 // backwards: `mirrored` (n) receives its number, or -1.
 EXPORT void first_elements(const int64_t *start, const int64_t *origin, int64_t n, const int32_t *axes, int32_t k,
                            const int32_t *mirror, int32_t width, const int64_t *extent, int64_t *first,

@@ -6,8 +6,7 @@
 #include "random/distribution.h"
 
 constexpr double kInversion = 32, kRejection = 1e9;  // largest means by inversion and by rejection
-constexpr int kMostInversion = 128;                  // larger numbers have a probability below 2^-32 for means up to
-                                                     // kInversion
+constexpr int kMostInversion = 128;                  // P(k > this) < 2^-32 for means up to kInversion
 
 // Cumulative probabilities for a mean up to kInversion, in sequence.
 struct PoissonSum {
