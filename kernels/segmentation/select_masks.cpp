@@ -67,10 +67,11 @@ EXPORT int64_t select_masks_room(const Tensor *polygons, const Tensor *vertices,
 }
 EXPORT_SHORT(select_masks_room)
 
-// Of n samples: ids of masks (k), polygons (p, 3) as (id, first vertex, the one behind the last), vertices (v, c) of
-// any type. Puts the polygons of these masks and their vertices into `memory` of `room` bytes, each sample aligned, and
-// fills the rows and shapes (n, 2) of both. Returns how many bytes it takes: more than `room` if they were not enough;
-// -1 if a sample can't be handled, with the reasons in `errors` (kErrorSize each, else empty) unless that is null.
+// For n samples with ids of masks (k), polygons (p, 3) as (id, first vertex, the one after the last), and vertices
+// (v, c) of any type: copies the polygons of these masks and their vertices into `memory` of `room` bytes, each sample
+// aligned, and fills the rows and shapes (n, 2) of both. Returns the number of bytes needed, which is more than `room`
+// if it was not enough; -1 if a sample can't be handled, with the reasons in `errors` (kErrorSize each, else empty)
+// unless that is null.
 EXPORT int64_t select_masks(const Tensor *ids, const Tensor *polygons, const Tensor *vertices, int64_t n,
                             int32_t reindex, char *memory, int64_t room, Tensor *out, int64_t *shapes, char *errors) {
   int64_t used = 0;
