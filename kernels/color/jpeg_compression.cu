@@ -9,8 +9,7 @@
 #include "core/gpu_runs.h"
 #include "decode/jpeg_pixels.h"
 
-constexpr int kMacroblocks = 16, kBlocksEach = 6;  // per block of threads at a time; blocks per macroblock: 4 of luma,
-                                                   // 2 of chroma
+constexpr int kMacroblocks = 16, kBlocksEach = 6;  // per block of threads at a time; 4 of luma, 2 of chroma
 constexpr int kBlockBytes = 80;                    // bytes per block of samples; this stride avoids bank conflicts
 
 // ITU-T T.81, tables K.1 and K.2.
@@ -109,7 +108,7 @@ DEVICE void jpeg_colors(uint8_t *luma, uint8_t *chroma, const JpegSample &s, int
 // One thread per block of samples of kMacroblocks: 2 rows of luma blocks, then the blue ones, then the red ones.
 constexpr int kSqueezeThreads = kMacroblocks * kBlocksEach;
 DEVICE void jpeg_squeeze(const Launch &l) {
-  constexpr int kAcross = 2 * kMacroblocks;  // blocks of luma side by side
+  constexpr int kAcross = 2 * kMacroblocks;  // blocks of luma per row
   __shared__ __align__(16) uint8_t samples[kSqueezeThreads * kBlockBytes];
   __shared__ __align__(16) JpegQuantizer quantizers[2][64];
   __shared__ int2 places[kMacroblocks];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one byte by a table of all 256 results, in vector registers where the processor can.
+// Maps bytes through a table of all 256 results, in vector registers if the processor supports it.
 #pragma once
 #include <cstdint>
 #if defined(__aarch64__)

@@ -93,8 +93,7 @@ void blur(T *out, const T *in, int64_t n, int64_t height, int64_t width, const W
   // floats around 255.
   const float error = (float)(w.nx * w.ny + 2 * (w.nx + w.ny) + 8) / (1 << 17);
   std::vector<float> weights(w.nx * w.ny), sums(width);
-  std::vector<float> wide(w.ny * padded), store(w.ny * width);  // ring of the last rows and of their sums: row y is at
-                                                                // y % ny
+  std::vector<float> wide(w.ny * padded), store(w.ny * width);  // rings of rows and of sums: y is at y % ny
   std::vector<uint8_t> doubtful(width);
   std::vector<int32_t> places(width);
   std::vector<const float *> shifted(w.nx), summed(w.ny), rows(w.ny);

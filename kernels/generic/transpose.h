@@ -5,5 +5,5 @@
 
 struct TransposeArgs {
   int32_t perm[kMaxDims];   // per axis of the output: the axis of the input
-  int64_t start[kMaxDims];  // per axis of the input: where the part that is read begins
+  int64_t start[kMaxDims];  // per axis of the input: begin of the part that is read
 };

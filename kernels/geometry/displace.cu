@@ -7,8 +7,7 @@
 
 constexpr int kMostWaves = 1024;   // columns whose cosines are kept in shared memory
 constexpr int kJitterAtOnce = 3;   // pixels per lane; for more, a warp could not make all random words at once
-constexpr int kJitterBlocks = 25;  // blocks of 4 random words for 96 pixels, the first of which may be anywhere in a
-                                   // block
+constexpr int kJitterBlocks = 25;  // blocks of 4 words for 96 pixels that begin anywhere in a block
 
 template <int KIND>
 struct DisplaceMemory {};
@@ -99,8 +98,7 @@ struct Displace : GatherBase {
   }
   DEVICE void ask(const Row &row, float u, float v, Fetched &fetched) const {
     float qx = 0, qy = 0;
-    if constexpr (INTERP == kNearest && (KIND == kSphere || KIND == kJitter)) {  // never far outside: warp_near is not
-                                                                                 // needed
+    if constexpr (INTERP == kNearest && (KIND == kSphere || KIND == kJitter)) {  // never far outside
       fetched.begin(row.image, warp_floor(u), warp_floor(v), qx, qy);
       return;
     }

@@ -100,8 +100,7 @@ DEVICE void copy_window(const Launch &l) {
       int32_t from, to_column;
       const T *const p = rows.find(r, from, to_column);
       T *const line = to.template as<T>() + (int64_t)r * row;
-      const int32_t lead = (int32_t)((unsigned long long)line / sizeof(T) & (E - 1));  // elements of block 0 before the
-                                                                                       // row
+      const int32_t lead = (int32_t)((unsigned long long)line / sizeof(T) & (E - 1));  // elements before the row
       const int32_t n_blocks = (row + lead + E - 1) / E;
 
       const auto has = [&](int32_t column) { return column >= from && column + E <= to_column; };

@@ -64,7 +64,7 @@ SHARED float log_unit(float x) {
 // log(x) in double precision, for any positive normal number.
 SHARED double log_positive(double x) {
   const uint64_t t = bits_of(x) + (0x3FF0000000000000u - 0x3FE6A09E667F3BCDu);
-  // The biased exponent as a double: 2^52 has its lowest bit at 1.
+  // The biased exponent as a double: the lowest mantissa bit of 2^52 is 1.
   double e = double_of(t >> 52 | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
   double m = double_of((t & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu), s = (m - 1) / (m + 1), z = s * s;
   double p = 1 / 13. + z * (1 / 15. + z * (1 / 17. + z * (1 / 19. + z * (1 / 21.))));

@@ -7,8 +7,7 @@
 // An axis of a sample.
 struct GpuAxis {
   ResampleAxis x;
-  int64_t in_origin, length, out_origin;  // windows of the tensors: begin and length of the input's, begin of the
-                                          // output's
+  int64_t in_origin, length, out_origin;  // of the tensors' windows
   int taps;                               // per output
   float unit;                             // 1 / stretch
 
