@@ -35,14 +35,14 @@ import measure  # noqa: E402
 from sound_files import encoded, pcm, wav  # noqa: E402
 
 RATE = 16000
-Map = Callable[[Callable, list[np.ndarray]], Iterable]  # of a pool of threads
-Run = Callable[[list[np.ndarray]], Any]  # of a batch
+Map = Callable[[Callable, list[np.ndarray]], Iterable]  # the `map` of a pool of threads
+Run = Callable[[list[np.ndarray]], Any]  # computes a batch
 WARM_UP, ROUNDS = 3, 5
 PACKAGES = ("nvidia-dali-cuda130", "torchaudio", "librosa", "soxr", "soundfile", "numpy")
 
 
 def signals(batch: int, seconds: int) -> list[np.ndarray]:
-    """Tones that glide, in bursts, over noise."""
+    """Gliding tones in bursts, with noise."""
     rng = np.random.default_rng(0)
     t = np.arange(RATE * seconds) / RATE
     made = []
@@ -70,11 +70,11 @@ def five_seconds(fn: Any, file: Any) -> Any:
 
 
 def antialiasing(fn: Any) -> dict[str, bool]:
-    """DALI's operator has no such argument: there, it is left out, and the output has aliases."""
+    """No argument for DALI, whose operator lacks it; its output has aliases."""
     return {} if fn.__name__.startswith("nvidia") else {"antialias": True}
 
 
-# name -> (what of the inputs, layout, operators, least ratio)
+# name -> (kind of inputs, layout, operators, smallest ratio)
 CASES: dict[str, tuple[str, str | None, Callable[[Any, Any], Any], float]] = {
     "WAV > log-mel of 80": ("wav", None, lambda fn, x: log_mel(fn, decode(fn, x)), 3),
     "FLAC > log-mel of 80": ("flac", None, lambda fn, x: log_mel(fn, decode(fn, x)), 1.3),
@@ -167,7 +167,7 @@ def soxr_hq(to: int) -> Callable[[Map], Run]:
     return of
 
 
-# name -> those that do the same, each with the least ratio
+# name -> rivals with the same result, each with its smallest ratio
 RIVALS: dict[str, dict[str, tuple[Callable[[Map], Run], float]]] = {
     "WAV > log-mel of 80": {"torchaudio": (torchaudio_log_mel, 3), "librosa": (librosa_log_mel, 8)},
     "FLAC, decoding": {"libsndfile": (libsndfile, 0.95)},
@@ -232,9 +232,9 @@ def build(library: str, data: list, batch: int, layout: str | None, define: Call
 
 
 def time_of(run: Callable[[], Any]) -> float:
-    """Seconds per batch, over a quarter of a second or more, when what the one before made ahead has ended."""
+    """Seconds per batch, measured for at least a quarter of a second, after previous pipelines are idle."""
     time.sleep(0.3)
-    for _ in range(WARM_UP):  # what is there already would cost nothing
+    for _ in range(WARM_UP):  # batches made ahead would cost nothing
         run()
     begin, n = time.perf_counter(), 0
     while (took := time.perf_counter() - begin) < 0.25 or n < 4:
@@ -244,7 +244,7 @@ def time_of(run: Callable[[], Any]) -> float:
 
 
 def rivals_of(name: str, data: list[np.ndarray], pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
-    """Those that are installed, each as a call for a batch, made once already."""
+    """The installed rivals, each as a function that computes a batch and has run once."""
     runs = {}
     for rival, (make, _) in RIVALS.get(name, {}).items():
         try:
@@ -272,7 +272,7 @@ def main() -> int:
     rows, missed, pool = [], [], ThreadPoolExecutor(o.threads)
     if importlib.util.find_spec("torch"):
         __import__("torch").set_num_threads(o.threads)
-    parts: dict[str, float] = {}  # penstock's seconds for 5 s, alone and out of 60 s
+    parts: dict[str, float] = {}  # penstock's seconds for 5 s of sound, alone and out of 60 s
     for name, (kind, layout, define, wanted) in CASES.items():
         if kind not in data or (o.only and not any(part in name for part in o.only)):
             continue

@@ -28,7 +28,7 @@ import gpu_time  # noqa: E402
 import measure  # noqa: E402
 
 RATE = 16000
-WARM_UP, SECONDS = 6, 0.06  # batches before the clock runs; a round
+WARM_UP, SECONDS = 6, 0.06  # batches before the measurement; seconds per round
 
 
 def log_mel(fn: Any, x: Any, **reference: float) -> Any:
@@ -72,7 +72,7 @@ def inputs(batch: int, seconds: int) -> dict[str, list[np.ndarray]]:
 
 
 def build(library: str, data: list[np.ndarray], layout: str, define: Callable, depth: int = 2) -> Any:
-    """A pipeline whose input was copied to the GPU once, by another pipeline of the same library."""
+    """A pipeline on inputs that another pipeline of the same library has copied to the GPU once."""
     if library == "DALI":
         from nvidia.dali import fn, pipeline_def
     else:
@@ -94,12 +94,12 @@ def build(library: str, data: list[np.ndarray], layout: str, define: Callable, d
 
     pipe = pipe()
     pipe.build()
-    pipe.kept_alive = copier  # whose output `lying` is
+    pipe.kept_alive = copier  # the pipeline that owns the memory of `lying`
     return pipe
 
 
 def torchaudio(name: str, batch: int, seconds: int) -> Callable[[], Any] | None:
-    """What computes a batch of a case, where torchaudio has it."""
+    """A function that computes a batch of a case with torchaudio; None if it lacks the operator."""
     import torch
     import torchaudio as ta
 
@@ -120,7 +120,7 @@ def torchaudio(name: str, batch: int, seconds: int) -> Callable[[], Any] | None:
 
 
 def contenders(name: str, o: argparse.Namespace, data: dict[str, list[np.ndarray]]) -> dict[str, Callable]:
-    """Functions that make a function that computes a batch."""
+    """Functions that each return a function that computes a batch."""
     kind, layout, define = CASES[name]
     return {
         "DALI": lambda: build("DALI", data[kind], layout, define).run,
@@ -141,7 +141,7 @@ def time_of(run: Callable, wait: Callable[[], None]) -> float:
 
 
 def measured(name: str, o: argparse.Namespace, data: dict, wait: Callable[[], None], notes: list[str]) -> dict:
-    """By library, the medians."""
+    """Medians by library."""
     runs: dict[str, Callable] = {}
     for library, make in contenders(name, o, data).items():
         try:
@@ -162,7 +162,7 @@ def measured(name: str, o: argparse.Namespace, data: dict, wait: Callable[[], No
 
 
 def on_the_gpu(name: str, data: dict[str, list[np.ndarray]]) -> tuple[float, int, Any]:
-    """Microseconds of a batch while nothing else runs there, the bytes of its inputs and outputs, and the GPU."""
+    """GPU time of a batch in microseconds without other work, the bytes of its inputs and outputs, and the GPU."""
     kind, layout, define = CASES[name]
     pipe = build("penstock", data[kind], layout, define, depth=1)
     for _ in range(WARM_UP):

@@ -42,7 +42,7 @@ def contender(task: str, library: str, gpu: bool) -> Callable[[argparse.Namespac
         def define() -> Any:
             jpegs, labels = fn.readers.file(files=files, random_shuffle=True, name="reader")
             device = "mixed" if gpu else "cpu"
-            if library == "DALI":  # its fused decoder is the faster way there
+            if library == "DALI":  # its fused decoder is faster
                 images = fn.decoders.image_random_crop(jpegs, device=device)
                 images = fn.resize(images, size=[224, 224])
             else:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-_CLASSES = 5  # bits of gray that are not part of a class
+_CLASSES = 5  # lowest bits of gray, which are dropped to get a class
 
 
 def _encode(data: bytes) -> bytes:
-    """By the lz4 library where it is there, else by the tests' own encoder: blocks of LZ4."""
+    """An LZ4 block, by the lz4 library if installed, else by the encoder of the tests."""
     try:
         from lz4.block import compress
     except ImportError:
@@ -30,7 +30,7 @@ def _chunks(photo: bytes, width: int, rows: int) -> tuple[bytes, ...]:
 
 
 def blocks(photos: list[np.ndarray], rows: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of the classes of gray in each photograph: blocks of so many rows (0: all of them), and their sizes."""
+    """LZ4 blocks of the classes of gray in each photograph, with `rows` rows each (0: all rows), and their sizes."""
     made = []
     for p in photos:
         chunks = _chunks((p[..., 1] >> _CLASSES).tobytes(), p.shape[1], rows or p.shape[0])

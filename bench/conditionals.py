@@ -11,7 +11,7 @@ from typing import Any
 import measure
 import numpy as np
 
-# Half of the samples are done one way, half the other; without the conditional the difference is in an argument.
+# Half of the samples are processed one way, half the other. Without the conditional, an argument differs instead.
 
 
 def _photos(fn: Any, types: Any, options: argparse.Namespace, split: bool, crop: Any = (224, 224)) -> Any:
@@ -31,7 +31,7 @@ def _photos(fn: Any, types: Any, options: argparse.Namespace, split: bool, crop:
 
 
 def _uncropped(fn: Any, types: Any, options: argparse.Namespace, split: bool) -> Any:
-    """Without a crop behind, whose region a branch does not know and the operator without one does."""
+    """Without a final crop: a branch does not know its region, while the operator without a branch does."""
     return _photos(fn, types, options, split, None)
 
 

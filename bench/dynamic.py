@@ -41,7 +41,7 @@ def _batches(ndd: Any, o: argparse.Namespace, n: int) -> Iterator[Any]:
 
 
 def _steps(ndd: Any, o: argparse.Namespace, task: str, n: int) -> Iterator[Any]:
-    """Does the task once for each step."""
+    """Runs the task once per step."""
     normal = {"dtype": ndd.float32, "output_layout": "CHW", "mean": MEAN, "std": STD}
     encoded = _batches(ndd, o, n)
     if task == "val":
@@ -71,7 +71,7 @@ def _steps(ndd: Any, o: argparse.Namespace, task: str, n: int) -> Iterator[Any]:
 
 
 def work(o: argparse.Namespace) -> None:
-    """Prints images per second of each task and size, by one library."""
+    """Prints the images per second of a library, for each task and size."""
     if o.worker == "penstock":
         from penstock.experimental import dynamic as ndd
     else:

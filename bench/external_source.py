@@ -17,7 +17,7 @@ import measure
 import numpy as np
 
 SHAPE = (224, 224, 3)  # 150,528 bytes
-KEPT = 64  # arrays that a source has ready
+KEPT = 64  # arrays that a source prepares
 ARRAY_WORKERS = 4
 
 
@@ -32,7 +32,7 @@ class Jpegs:
 
 
 class Arrays:
-    """One of some arrays that are there already."""
+    """One of several prepared arrays."""
 
     def __init__(self) -> None:
         self.arrays = [np.full(SHAPE, i, np.uint8) for i in range(KEPT)]
@@ -42,7 +42,7 @@ class Arrays:
 
 
 class Crops:
-    """A crop of a photograph, mirrored every other time: a new array for each sample, as sources make them."""
+    """A crop of a photograph, mirrored every other time: a new array per sample, as typical sources make."""
 
     def __init__(self) -> None:
         self.photo = np.random.default_rng(0).integers(0, 256, (375, 500, 3), np.uint8)
@@ -123,8 +123,8 @@ def pytorch(o: argparse.Namespace) -> Iterator[int]:
 
 
 def alone(kind: type, stack: bool = False):
-    """Calls the source in a loop and keeps a batch of what it gives, or makes one array of it, of which there are as
-    many at a time as a pipeline has: one in use, two ahead, one being made."""
+    """Calls the source in a loop and keeps its batches. With `stack`, makes one array of each batch; as many exist at a
+    time as in a pipeline: one in use, two ahead, one being made."""
 
     def contender(o: argparse.Namespace) -> Iterator[int]:
         from penstock.types import SampleInfo
@@ -156,7 +156,7 @@ def callable_of(module: str, kind: type, **kwargs):
 
 
 def end_workers() -> dict[str, float]:
-    """Some rivals' workers outlive their main process, and whoever waits for its output waits for them."""
+    """Kills child processes: some rivals' workers outlive their main process, and then block readers of its output."""
     for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
         os.kill(int(pid), signal.SIGKILL)
     return {}

@@ -39,7 +39,7 @@ def _tar_header(i: int) -> bytes:
 
 
 def _sparse(path: Path, step: int, header) -> None:
-    """A file of records of which only the headers are there; what lies between takes no room on the disk."""
+    """A sparse file of records: only the headers are written, so the rest takes no disk space."""
     with open(path, "wb") as f:
         for i in range(RECORDS // LINKS):
             f.seek(i * step)
@@ -48,7 +48,7 @@ def _sparse(path: Path, step: int, header) -> None:
 
 
 def _annotations(path: Path) -> None:
-    """Objects with a box and a polygon each, one of a hundred with a mask instead, as in instances_train2017.json."""
+    """Objects with a box and a polygon each; one in a hundred has a mask instead, as in instances_train2017.json."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -58,9 +58,9 @@ def _annotations(path: Path) -> None:
         | {"flickr_url": f"http://farm9.staticflickr.com/8186/{i:010}_edcab3e1d7_z.jpg"}
         for i in range(1, IMAGES + 1)
     ]
-    # As many vertices as fill the file, after what the rest of it takes.
+    # As many vertices as fill the file, given the size of the rest.
     vertices = (JSON_BYTES - 230 * IMAGES - 170 * OBJECTS) // (OBJECTS * 7 * 2)
-    # The same few thousand outlines again and again: made at once, as text.
+    # The same few thousand outlines are repeated, as text, to save time.
     outlines = [json.dumps(p) for p in rng.uniform(0, 480, (4096, 2 * vertices)).round(2).tolist()]
     masks = [{"counts": rng.integers(1, 99, 400).tolist(), "size": [480, 640]} for _ in range(64)]
     with open(path, "w") as f:
@@ -78,7 +78,7 @@ def _annotations(path: Path) -> None:
 
 
 def folder() -> Path:
-    """The files, made once."""
+    """The folder with the files, which are made once."""
     root = Path(tempfile.gettempdir()) / f"penstock-bench-scans-{os.getuid()}"
     if (root / "done").exists():
         return root
@@ -123,7 +123,7 @@ def _memory_mb(field: str) -> float:
 
 
 def work(task: str) -> None:
-    """In a process of its own: the time until the pipeline is built, and what it takes of memory meanwhile."""
+    """In a separate process: measures the time until the pipeline is built, and the memory for it."""
     name, _, module = task.partition(": ")
     module, _, is_kept = module.partition(", ")
     kept = tempfile.mkdtemp() if name != "coco" else ""

@@ -60,8 +60,8 @@ def _mx_record(data: bytes, label: int) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """At once, as downloads write files. The system's cache then holds them in large pieces, too: reading those that
-    were written by the record takes half as long again."""
+    """Writes a file at once, as downloads do. The page cache then holds it in large pieces: files written record by
+    record take half as long again to read."""
     path.write_bytes(content)
 
 
@@ -113,7 +113,7 @@ def _plain(path: Path, records: list[tuple[bytes, int]]) -> None:
         (path / f"{i:05}.jpg").write_bytes(data)
 
 
-# How a format is written, and in how many files.
+# The function that writes a format, and its number of files.
 FORMATS: dict[str, tuple[Callable[[Path, list], None], int]] = {
     "files": (_plain, FILES),
     "tfrecord": (lambda *a: _framed(_tf_record, "{1} {2}\n", *a), FILES),
@@ -126,7 +126,7 @@ FORMATS: dict[str, tuple[Callable[[Path, list], None], int]] = {
 
 
 def folder(o: argparse.Namespace, name: str = "") -> Path:
-    """The same records in every format, made once: photographs, again and again. With a name only those of a format."""
+    """A folder with the same records in every format (or only in `name`), made once. The photographs are repeated."""
     root = Path(tempfile.gettempdir()) / f"penstock-bench-formats-{os.getuid()}-4"
     missing = [n for n in ([name] if name else FORMATS) if not (root / f"{n} done").exists()]
     if not missing:
@@ -148,7 +148,7 @@ def folder(o: argparse.Namespace, name: str = "") -> Path:
 
 
 def warm(root: Path, names: list[str]) -> None:
-    """Brings what contenders read into the system's cache, which may have dropped it since the last piece."""
+    """Reads the files of contenders into the page cache, which may have dropped them since the last part."""
     for kind in {name.split(": ")[1] for name in names}:
         for path in (root / kind).rglob("*"):
             if path.is_file():
@@ -207,7 +207,7 @@ def batches(module: str, task: str, name: str):
 
 
 def webdataset(o: argparse.Namespace) -> Iterator[int]:
-    """The library's own way: in this process, without decoding."""
+    """The library's own loader: in this process, without decoding."""
     import webdataset as wds
 
     while True:
@@ -217,7 +217,7 @@ def webdataset(o: argparse.Namespace) -> Iterator[int]:
 
 
 def decoded_again(name: str):
-    """Row groups are decoded in every epoch, as where the data set is too large for the reader to keep them."""
+    """Row groups are decoded in every epoch, as with data sets too large for the reader to keep them."""
 
     def contender(o: argparse.Namespace) -> Iterator[int]:
         from penstock.operators.read import _row_groups

@@ -28,7 +28,7 @@ NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, _ = range(6)
 
 
 def resample(chain: Chain, h: int, w: int, filters: int, dtype: str = "") -> Chain:
-    """A resize of whole images, antialiased."""
+    """Adds an antialiased resize of whole images."""
     in_h, in_w, c = chain.specs[-1].shape[0]
     columns = {"roi_end": np.array([in_h, in_w, 0.0]), "in_size": np.array([in_h, in_w, 0])}
     columns |= {"out_size": np.array([h, w, 0]), "n_axes": 2, "antialias": 1}
@@ -37,7 +37,7 @@ def resample(chain: Chain, h: int, w: int, filters: int, dtype: str = "") -> Cha
 
 
 def normalize(chain: Chain, dtype: str = "f4", h: int = 0, w: int = 0) -> Chain:
-    """Mirrored, as CHW; cut out of the middle if h and w say so."""
+    """Adds a mirrored conversion to CHW; with h and w, a centre crop."""
     in_h, in_w, _ = (int(v) for v in chain.specs[-1].shape[0])
     h, w = h or in_h, w or in_w
     three = {"mean": np.full(3, 120, "f4"), "scale": np.full(3, 0.02, "f4"), "fill": np.zeros(3, "f4")}
@@ -82,14 +82,14 @@ def chains(n: int) -> dict[str, Chain]:
 
 
 def in_a_pipeline(library: str, pictures: list[np.ndarray], applications: int) -> float:
-    """Seconds for a batch of a pipeline that resizes and normalises pictures so often. They are fed once and repeated,
-    so that they stay on the GPU."""
+    """Seconds per batch of a pipeline that resizes and normalizes pictures `applications` times. The pictures are fed
+    once and repeated, so they stay on the GPU."""
     fn, types, pipeline = (importlib.import_module(f"{library}.{m}") for m in ("fn", "types", "pipeline"))
     pipe = pipeline.Pipeline(len(pictures), 4, 0, seed=1, prefetch_queue_depth=2)
     with pipe:
         x = fn.external_source(name="pictures", device="gpu", layout="HWC", no_copy=True, repeat_last=True)
         out = []
-        for _ in range(applications):  # `preserve` keeps DALI from joining them to one
+        for _ in range(applications):  # `preserve` keeps DALI from merging them
             y = fn.resize(x, size=[224, 224], interp_type=types.INTERP_TRIANGULAR, preserve=True)
             three = {"mean": [120.0] * 3, "std": [50.0] * 3, "preserve": True}
             out.append(fn.crop_mirror_normalize(y, mirror=1, dtype=types.FLOAT, **three))
@@ -109,8 +109,8 @@ def in_a_pipeline(library: str, pictures: list[np.ndarray], applications: int) -
 
 
 def beside_dali(n: int) -> list[str]:
-    """resize + crop_mirror_normalize in pipelines, from pictures on the GPU: an eighth of the time by which ten
-    applications take longer than two."""
+    """resize + crop_mirror_normalize in pipelines, from pictures on the GPU. The time of one application is an eighth
+    of the difference between ten and two."""
     rng, times, lines = np.random.default_rng(1), [], []
     pictures = list(rng.integers(0, 256, (n, 375, 500, 3), "u1"))
     for library in ("penstock", "nvidia.dali"):
@@ -124,7 +124,7 @@ def beside_dali(n: int) -> list[str]:
 
 
 def size(file: bytes) -> tuple[int, int]:
-    """Height and width in a JPEG file's frame header."""
+    """Height and width from a JPEG file's frame header."""
     at = 2
     while not 0xC0 <= file[at + 1] <= 0xC2:
         at += 2 + int.from_bytes(file[at + 2 : at + 4], "big")
@@ -132,7 +132,7 @@ def size(file: bytes) -> tuple[int, int]:
 
 
 def jpeg(bench: Bench, folder: str, n: int) -> list[str]:
-    """The GPU's half: two launches, from packed coefficients to RGB."""
+    """The GPU's part of decoding: two launches, from packed coefficients to RGB."""
     files = [np.fromfile(f, "u1") for f in sorted(Path(folder).rglob("*.jpg"))]
     files = [files[i % len(files)] for i in range(n)]
     encoded = Batch.from_samples(files, "")
@@ -207,7 +207,7 @@ def main() -> None:
             try:
                 speed, seconds = bench.chain(chain)
                 lines.append(f"| {name} | {speed / 1e9:.0f} | {speed / copy:.0%} | {seconds * 1e3:.3f} |")
-            except Exception as e:  # one that fails should not hide the others
+            except Exception as e:  # a failure should not hide the others
                 lines.append(f"| {name} | failed: {type(e).__name__}: {str(e)[:200]} | | |")
             print(lines[-1], flush=True)
     if o.dali:

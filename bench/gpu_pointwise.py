@@ -33,11 +33,11 @@ class LaunchArgument(ctypes.Structure):
 
 
 class Chain:
-    """Steps behind each other on one batch, with arguments that are the same for all samples."""
+    """Consecutive kernels on a batch, with the same arguments for all samples."""
 
     def __init__(self, shape: tuple[int, ...], n: int, dtype: str = "u1", layout: str = "HWC"):
         self.n, self.specs, self.steps = n, [Spec.uniform(n, shape, np.dtype(dtype), layout)], []
-        self.read = 0  # bytes of a sample that are read, where that is not the whole of it
+        self.read = 0  # bytes read per sample, if not all
 
     def reading(self, nbytes: int) -> Chain:
         self.read = nbytes
@@ -51,7 +51,7 @@ class Chain:
 
 
 def chains(n: int, h: int, w: int) -> dict[str, Chain]:
-    """What is measured, by name."""
+    """The measured chains, by name."""
     matrix = {"matrix": np.full(9, 0.33, "f4"), "offset": np.ones(3, "f4")}
     flip = {"flip": np.array([0, 1, 0, 0, 0, 0, 0, 0], "u1")}
     window = {"extent": eight(h, w, 3), "channels": -1, "fill": np.zeros(1, "f4")}
@@ -117,7 +117,7 @@ class Bench:
         return address
 
     def seconds(self, do) -> float:
-        """Median of the rounds, by the GPU's clock."""
+        """Median time of the rounds by the GPU's clock."""
         for _ in range(3):
             do()
         times = []
@@ -132,14 +132,14 @@ class Bench:
         return statistics.median(times)
 
     def copy(self, nbytes: int) -> float:
-        """Bytes read and written per second."""
+        """Bytes read and written per second by a plain copy."""
         a, b = self.device.allocate(nbytes), self.device.allocate(nbytes)
         seconds = self.seconds(lambda: self.stream.copy(b, a, nbytes))
         self.device.free(a), self.device.free(b)
         return 2 * nbytes / seconds
 
     def chain(self, c: Chain) -> tuple[float, float]:
-        """Bytes moved per second, and seconds."""
+        """Bytes read and written per second, and seconds."""
         n, addresses, rows = c.n, [], {}
         calls, args = [], []
         for i, (kernel, columns) in enumerate(c.steps):

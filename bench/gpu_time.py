@@ -13,11 +13,11 @@ NOTE = (
     "limits. Its speed, bytes of inputs and outputs by that time, is a share of that of a large plain copy: what reads "
     "a part of its input may come to more than 100 %."
 )
-_MOST_RUNS = 33  # one batch of eight is timed, and two are wanted
+_MOST_RUNS = 33  # one batch in eight is timed, and two times are needed
 
 
 def of_a_batch(pipe: Any) -> float:
-    """Microseconds; 0 if nothing is done there."""
+    """GPU time of a batch in microseconds; 0 if it does no work there."""
     times = pipe._plan.session.times
     before, us = times(), {}
     for _ in range(_MOST_RUNS):
@@ -35,7 +35,7 @@ def bytes_of_outputs(outputs: Any) -> int:
 
 
 def copy_speed(device: Any) -> float:
-    """Bytes read and written in a microsecond by a plain copy that no cache holds."""
+    """Bytes read and written per microsecond by a plain copy that exceeds all caches."""
     from penstock.gpu.stream import Event, Stream
 
     nbytes, times = 512 << 20, []
@@ -53,13 +53,13 @@ def copy_speed(device: Any) -> float:
 
 
 def peak_speed(device: Any) -> float:
-    """Bytes that the memory could move in a microsecond, by its clock and its width; NaN if the driver tells none."""
+    """Peak bytes per microsecond of the memory, from its clock and bus width; NaN if the driver reports none."""
     khz, bits = device._attribute(36), device._attribute(37)  # CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, ..._BUS_WIDTH
-    return 2 * khz * 1e3 * bits / 8 / 1e6 or float("nan")  # two transfers in a clock
+    return 2 * khz * 1e3 * bits / 8 / 1e6 or float("nan")  # two transfers per clock
 
 
 def synchronize() -> Any:
-    """A function that waits for all work on the GPU, of any library in the process."""
+    """A function that waits for all GPU work of any library in the process."""
     cuda = ctypes.CDLL("libcuda.so.1")
     context = ctypes.c_void_p()
     cuda.cuInit(0)

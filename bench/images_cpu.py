@@ -23,7 +23,7 @@ STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]
 
 
 def folder(o: argparse.Namespace, name: str) -> str:
-    """A data folder, or the whole of --data if it has none of that name."""
+    """The folder `name` of --data, or --data itself if there is none."""
     path = Path(o.data) / name
     return str(path if path.is_dir() else o.data)
 
@@ -33,7 +33,7 @@ def files(o: argparse.Namespace, name: str) -> list[str]:
 
 
 def pipeline(o: argparse.Namespace, module: str, task: str, photos: str, **decode):
-    """The same definition for both libraries."""
+    """The same pipeline for both libraries."""
     if module == "penstock":
         from penstock import fn, pipeline_def, types
     else:
@@ -67,7 +67,7 @@ RUNNING: list = []
 
 
 def python_share() -> dict[str, float]:
-    """Processor time of Python while batches are produced, as a share of one core; penstock's own count."""
+    """Processor time of Python while batches are produced, as a share of a core, as counted by penstock."""
     stats = getattr(RUNNING[0], "stats", None) if RUNNING else None
     return {"python": stats()["python_share_of_a_core"]} if stats else {}
 
@@ -136,7 +136,8 @@ CLAIMS = [
 
 
 def alone(o: argparse.Namespace) -> Iterator[int]:
-    """libjpeg-turbo called from C, a process per thread, files in memory, nothing kept: bench/native/decode_alone.c."""
+    """libjpeg-turbo called from C, one process per thread, files in memory, output dropped:
+    bench/native/decode_alone.c."""
     source = Path(__file__).parent / "native" / "decode_alone.c"
     with tempfile.TemporaryDirectory() as folder:
         binary = str(Path(folder) / "decode_alone")

@@ -14,11 +14,11 @@ import measure
 from images_cpu import MEAN, STD, files
 
 THREADS = len(os.sched_getaffinity(0))
-LOADS = (0.65, 0.75, 0.9)  # DALI's default is 0.65; with 1.0 its CPU threads have nothing to do
+LOADS = (0.65, 0.75, 0.9)  # DALI's default is 0.65; with 1.0, its CPU threads would be idle
 
 
 def pipeline(o: argparse.Namespace, module: str, task: str, threads: int, device: str, load: float | None):
-    """The same definition for both libraries."""
+    """The same pipeline for both libraries."""
     if module == "penstock":
         from penstock import fn, pipeline_def, types
     else:
@@ -65,7 +65,7 @@ def batches(module: str, task: str, threads: int = THREADS, device: str = "mixed
 
 
 def known() -> dict[str, float]:
-    """What penstock tells about its run: the decoders' shares, times of the GPU and of Python."""
+    """Penstock's statistics of its run: shares of the decoders, times of the GPU and of Python."""
     if not RUNNING or not hasattr(RUNNING[0], "stats"):
         return {}
     stats = RUNNING[0].stats()
@@ -81,7 +81,8 @@ def known() -> dict[str, float]:
 
 
 def forget() -> None:
-    """What a pipeline does once, such as to compile kernels, to pin memory and to make records, is part of no batch."""
+    """Resets the statistics, so that one-time work (compiling kernels, pinning memory, making records) is not
+    counted."""
     if RUNNING and hasattr(RUNNING[0], "reset_stats"):
         RUNNING[0].reset_stats()
 
@@ -141,9 +142,9 @@ CONTENDERS = {
     "CPU rrc: penstock": batches("penstock", "rrc", device="cpu"),
     "CPU rrc: DALI, fused": batches("nvidia.dali", "fused", device="cpu"),
 }
-# A loader with processes hands out at once what it had made before: a short window tells little.
+# Loaders with processes first return batches that they made before, so short measurements are misleading.
 LEAST_SECONDS = {"CPU val: torchvision in a DataLoader": 6.0}
-# Rivals are all settings of DALI: fewer threads are better for it than many at times.
+# Rivals are all settings of DALI, which is sometimes faster with fewer threads.
 CLAIMS = [
     ("decode, mixed", "decode: penstock", "decode: DALI", None),
     ("val, mixed", "val: penstock", ("val: DALI", "val, 4 threads: DALI"), 1.25),

@@ -16,13 +16,13 @@ import measure
 from images_cpu import pipeline
 
 MODULES = {"PyTorch": "torch", "JAX": "jax", "TensorFlow": "tensorflow", "PaddlePaddle": "paddle"}
-# Batches that a face gives before it is measured, and while it is. Faces take turns, so that drift of the machine meets
-# all of them; the first batches bring queues, caches and the shares of the decoders to where they stay.
+# Batches of an iterator before and during its measurement. Iterators take turns, so that drift of the machine affects
+# all of them. The first batches bring queues, caches and the decoders' shares to their steady state.
 WARM, SLICE = {"cpu": 4, "gpu": 48}, {"cpu": 16, "gpu": 96}
 
 
 def sources(o) -> dict:
-    """A callable per face that gives the next batch; each has a pipeline of its own."""
+    """For each iterator, a function that returns the next batch. Each has its own pipeline."""
     if o.device == "gpu":
         make = lambda: images_gpu.pipeline(o, "penstock", "val", o.threads, "mixed", None)
     else:
@@ -41,7 +41,7 @@ def iterator(framework: str, pipe):
 
 
 def slice_of(following, o) -> tuple[float, float]:
-    """Seconds per batch, and the consumer thread's own seconds per batch, in the middle of a run: the queue and the GPU
+    """Seconds per batch, and the consumer thread's CPU seconds per batch, in the middle of a run: the queue and the GPU
     are as busy at the end as at the beginning."""
     for _ in range(WARM[o.device]):
         kept = following()
@@ -52,8 +52,8 @@ def slice_of(following, o) -> tuple[float, float]:
 
 
 def work(o) -> dict[str, tuple[float, float, float]]:
-    """Seconds per batch, what it is over `pipe.run()` in the same round, and the consumer thread's own seconds per
-    batch, for each face: medians."""
+    """For each iterator, medians of the seconds per batch, of the overhead relative to `pipe.run()` in the same round,
+    and of the consumer thread's CPU seconds per batch."""
     faces = sources(o)
     rounds: list[dict[str, tuple[float, float]]] = []
     for i in range(2 * o.rounds + 1):

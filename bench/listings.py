@@ -18,7 +18,7 @@ KINDS = {"1,000 folders": 1000, "one folder": 1}
 
 
 class Bucket(BaseHTTPRequestHandler):
-    """S3's listings of so many folders, made up as they are asked for."""
+    """Serves S3 listings of `folders` folders, generated on request."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
@@ -58,7 +58,7 @@ def serve(folders: int) -> None:
 
 
 def listed(port: str, cache: str) -> None:
-    """Prints keys, seconds, and the memory in MB before and at most."""
+    """Prints the number of keys, the seconds, and the memory in MB before and at the peak."""
     from penstock import fn, pipeline_def
 
     options = {"endpoint": f"http://127.0.0.1:{port}", "aws_skip_signature": "true", "listing_age": "1h"}

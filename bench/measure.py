@@ -47,7 +47,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def _workers() -> list[Path]:
-    """The folders in /proc of the processes that this one has started, and of theirs."""
+    """The folders in /proc of this process's descendants."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -63,7 +63,7 @@ def _workers() -> list[Path]:
 
 
 def _text(file: Path) -> str:
-    """Of /proc; nothing of a process that has ended meanwhile."""
+    """The content of a file in /proc; empty if its process has ended."""
     try:
         return file.read_text()
     except OSError:
@@ -71,7 +71,7 @@ def _text(file: Path) -> str:
 
 
 def _memory_mb() -> float:
-    """Resident memory; with worker processes, theirs too, what they share counted once."""
+    """Resident memory, including worker processes; shared memory is counted once."""
     if not (workers := _workers()):
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
     rollups = [_text(folder / "smaps_rollup") for folder in (Path("/proc/self"), *workers)]
@@ -79,7 +79,7 @@ def _memory_mb() -> float:
 
 
 def _processor_s() -> float:
-    """Processor time so far, that of worker processes included."""
+    """Processor time so far, including worker processes."""
     ticks = 0
     for folder in _workers():
         fields = _text(folder / "stat").rpartition(")")[2].split()
@@ -93,8 +93,8 @@ def work(
     extra: Callable[[], dict[str, float]] = dict,
     is_warm: Callable[[], None] = lambda: None,
 ) -> None:
-    """In a process of its own: warms up, which `is_warm` is told, measures, prints one line of JSON, with what `extra`
-    knows in the end."""
+    """In a separate process: warms up, calls `is_warm`, measures, and prints a line of JSON that includes the result of
+    `extra`."""
     batches = contender(options)
     warm = time.perf_counter() + min(1.0, options.seconds / 2)
     while time.perf_counter() < warm:
@@ -112,8 +112,8 @@ def work(
 def measure(
     script: str, names: list[str], options: argparse.Namespace, pythons: dict[str, str] | None = None
 ) -> dict[str, dict[str, float]]:
-    """Medians per contender. Rounds go over all contenders, so that drift of the machine meets all of them. Those that
-    need another environment are run by its Python, of `pythons`."""
+    """Medians per contender. Contenders take turns in each round, so that drift of the machine affects all of them.
+    `pythons`: the interpreters of contenders that need another environment."""
     results: dict[str, list[dict[str, float]]] = {n: [] for n in names}
     failed: dict[str, str] = {}
     for r in range(options.rounds):
@@ -143,7 +143,7 @@ def measure(
 
 
 def kept(file: Path, results: dict[str, Any]) -> dict[str, Any]:
-    """With the results of earlier runs, kept in `file`, for measurements that are made in pieces."""
+    """Adds the results of earlier runs, kept in `file`, for measurements that are made in parts."""
     all_of_them = (json.loads(file.read_text()) if file.exists() else {}) | results
     file.write_text(json.dumps(all_of_them))
     return all_of_them
@@ -155,7 +155,7 @@ def _progress(text: str) -> None:
 
 
 def machine() -> str:
-    """What it was measured on."""
+    """A description of the machine."""
     model = next(
         (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -194,7 +194,7 @@ def write(path: str, default: str, text: str) -> None:
 
 
 def decoded_photographs(folder: str, n: int) -> list[Any]:
-    """At most n arrays, of the files in photos500/ or anywhere in the folder."""
+    """At most n decoded photographs, from photos500/ or from anywhere in the folder."""
     import numpy as np
 
     sys.path.insert(0, str(ROOT / "src"))

@@ -26,7 +26,7 @@ def compiled_plugin(folder: Path) -> Path:
 
 
 def per_pixel(program: Path, target: Target, name: str, plugin: Path) -> tuple[float, str]:
-    """Of the second and third round, and a sum over what came out."""
+    """Instructions per pixel in the second and third round, and a digest of the output."""
     counts = []
     for rounds in (1, 3):
         pixels, digest, printed = run(program, target, name, rounds, "-plugin", str(plugin))

@@ -51,7 +51,7 @@ def pipeline(folder: str, workers: Any) -> Any:
 
 
 def work(folder: str, seconds: float, workers: int) -> None:
-    """On the trainer's machine: takes batches, tells when it begins to count, and prints what it counted."""
+    """On the trainer's machine: takes batches, prints when it begins to count, and then the result."""
     two_machines.workers_on(os.environ["WORKERS_MACHINE"])
     pipe = pipeline(folder, workers)
     start = time.perf_counter()
@@ -71,7 +71,7 @@ def work(folder: str, seconds: float, workers: int) -> None:
 
 
 def counted(machines: two_machines.Machines, seconds: float) -> float:
-    """Gbit/s that the worker's machine sends."""
+    """Gbit/s sent by the worker's machine."""
     before, start = machines.sent_bytes(), time.perf_counter()
     time.sleep(seconds)
     return (machines.sent_bytes() - before) * 8e-9 / (time.perf_counter() - start)

@@ -18,18 +18,18 @@ from compressed import blocks
 
 @dataclass(frozen=True)
 class Case:
-    """An operator applied `times` times to the same inputs in one graph: small ones so often that the pipeline around
-    them does not count."""
+    """An operator that is applied `times` times to the same inputs in one graph. Cheap ones are repeated, so that the
+    overhead of the pipeline is small."""
 
     name: str
     inputs: tuple[str, ...]
     args: dict[str, Any] = field(default_factory=dict)
-    note: str = ""  # tells several cases of an operator apart
+    note: str = ""  # distinguishes the cases of an operator
     times: int = 4
     host: tuple[int, ...] = ()  # inputs that stay on the CPU when the operator runs on the GPU
-    call: Callable[..., Any] | None = None  # (fn, types, inputs, which application), where it is no plain call
+    call: Callable[..., Any] | None = None  # (fn, types, inputs, index of the application), if not a plain call
     conditionals: bool = False  # DALI's form needs conditional execution
-    fresh: bool = False  # every batch has its samples in another order, so that its sizes never come again
+    fresh: bool = False  # every batch has its samples in a new order, so its sizes are never repeated
 
     @property
     def title(self) -> str:
@@ -129,13 +129,13 @@ SMALL = "boxes labels points vector matrix anchor extent shape number angles coi
 
 
 def _little(photos: Samples) -> Samples:
-    """Parts of 24 to 64 pixels: what an operator takes is then what the host does for it."""
+    """Crops of 24 to 64 pixels: the host's work per operator dominates."""
     rng = np.random.default_rng(10)
     return [np.ascontiguousarray(x[: rng.integers(24, 65), : rng.integers(24, 65)]) for x in photos]
 
 
 def shuffled(samples: Samples) -> Iterator[Samples]:
-    """The samples in ever another order."""
+    """The samples in a new order each time."""
     rng = np.random.default_rng(11)
     while True:
         yield [samples[i] for i in rng.permutation(len(samples))]
@@ -156,7 +156,7 @@ def _jpeg(x: np.ndarray) -> np.ndarray:
 
 
 def _auto_aug(fn: Any) -> Any:
-    """The module beside `fn`."""
+    """The auto_aug module of the library of `fn`."""
     root = fn.__name__.removesuffix(".fn") + ".auto_aug."
     names = ("auto_augment", "rand_augment", "trivial_augment")
     return SimpleNamespace(**{name: import_module(root + name) for name in names})
@@ -236,7 +236,7 @@ CASES = [
         out_anchors="places to paste",
     ),
     case("bbox_paste", "boxes", ratio=1.3, paste_x=0.3, paste_y=0.4),
-    # Plans of batches that were there before are kept; these never were.
+    # Plans of repeated batches are cached; these batches are never repeated.
     *(
         case(name, "little photo", note="of little pictures, never the same sizes", fresh=True, times=16, **args)
         for name, args in (
@@ -342,7 +342,7 @@ CASES = [
     case("batch_permutation", times=16),
     case("subscript", "photo", note="x[8:-8, ::, :]", call=lambda fn, types, x, i: x[0][8 : -8 - i, :, :]),
     case("peek_image_shape", "files", times=16),
-    # decompression: maps of a few classes, each of one block, or of one for each strip of 8 rows
+    # decompression: maps of a few classes, each as one block, or as a block per strip of 8 rows
     case("decoders.inflate", "block", shape="size", note="a block each", times=2),
     case("decoders.inflate", "strips", shape="size of strips", chunk_sizes="bytes of strips", note="strips", times=2),
     # random numbers
@@ -383,7 +383,7 @@ CASES = [
     case("power_spectrum", "signal", times=1),
 ]
 
-# Operators that have no line above, and why.
+# Operators without a case above, and the reason.
 ELSEWHERE = {
     "decoders.": "bench/images_cpu.py and bench/images_gpu.py measure decoding",
     "experimental.inputs.": "decodes video from memory",

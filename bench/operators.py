@@ -29,10 +29,10 @@ from operator_cases import CASES, KINDS, Case, shuffled
 
 ROOT = Path(__file__).parents[1]
 LIBRARIES = ("penstock", "DALI")
-CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the least ratio of any case, and the median
-TIME_LIMIT = 60.0  # for one step of one case
-WARM_UP, WARM_UP_FRESH = 16, 64  # batches before the measurement; of sizes that never come again
-WARM_UP_SECONDS = {"cpu": 2.0, "gpu": 0.5}  # of those behind the second
+CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the smallest ratio of a case, and of the median
+TIME_LIMIT = 60.0  # seconds for one step of a case
+WARM_UP, WARM_UP_FRESH = 16, 64  # batches before the measurement; for sizes that are never repeated
+WARM_UP_SECONDS = {"cpu": 2.0, "gpu": 0.5}  # after the second batch
 
 
 class Absent(Exception):
@@ -43,8 +43,8 @@ class Absent(Exception):
 
 
 def times_of(c: Case, options: argparse.Namespace) -> int:
-    """On the CPU one application to photographs takes long enough by itself; on the GPU even several are short beside
-    what the pipeline does for a batch."""
+    """On the CPU, one application to photographs takes long enough; on the GPU, even several take little time compared
+    to the pipeline's work per batch."""
     return options.times or ((1 if c.times <= 4 else c.times) if options.device == "cpu" else min(4 * c.times, 16))
 
 
@@ -137,7 +137,7 @@ class Library:
                     function: Any = fn
                     for part in c.name.split("."):
                         function = getattr(function, part)
-                    # `preserve` keeps DALI from joining the applications to one.
+                    # `preserve` keeps DALI from merging the applications.
                     made = function(*inputs, preserve=True, **args)
                 out += made if isinstance(made, (tuple, list)) else [made]
             return tuple(out)
@@ -149,13 +149,13 @@ class Library:
         begin = 0.0
         for k in range(WARM_UP_FRESH if c.fresh else WARM_UP):
             self.pipe.run()
-            if k == 1:  # kernels are compiled
+            if k == 1:  # kernels are compiled now
                 begin = time.perf_counter()
             elif k > 1 and not c.fresh and time.perf_counter() > begin + WARM_UP_SECONDS[self.options.device]:
                 break
 
     def time(self, c: Case, seconds: float) -> dict[str, float]:
-        """Microseconds per application to a batch, by the clock and of the processor."""
+        """Microseconds per application to a batch: wall time and processor time."""
         self.pipe.run()
         self.synchronize()
         n, cpu, begin = 0, time.process_time(), time.perf_counter()
@@ -169,8 +169,7 @@ class Library:
         return reply | self.gpu_time(c) if self.gpu and self.name == "penstock" else reply
 
     def gpu_time(self, c: Case) -> dict[str, float]:
-        """Microseconds of the GPU per application, and its inputs' and outputs' bytes per microsecond as a share of a
-        plain copy's."""
+        """GPU microseconds per application, and its rate of bytes read and written as a share of a plain copy's."""
         device = self.pipe._plan.session.device
         self.copy_speed = self.copy_speed or gpu_time.copy_speed(device)
         us = gpu_time.of_a_batch(self.pipe) / c.times
@@ -181,7 +180,7 @@ class Library:
 
 
 def _settle() -> None:
-    """Waits until the batches made ahead are done, so that they don't run into the other library's measurement."""
+    """Waits until the batches made ahead are done, so that they don't disturb the other library's measurement."""
     used, limit = -1.0, time.perf_counter() + 5
     while (now := time.process_time()) - used > 1e-3 and time.perf_counter() < limit:
         used = now
@@ -189,9 +188,9 @@ def _settle() -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
-    """Answers lines of JSON: [what, number of the case]."""
+    """Answers requests, each a line of JSON: [request, index of the case]."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with answers
     library = Library(options.worker, options)
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
@@ -219,7 +218,7 @@ def serve(options: argparse.Namespace) -> None:
 
 
 class Process:
-    """A library's process; started again after a crash."""
+    """A library's process, restarted after a crash."""
 
     def __init__(self, name: str, options: argparse.Namespace):
         self.name = name
@@ -254,7 +253,7 @@ class Process:
 
 
 def is_open(answers: dict[str, Any] | None, options: argparse.Namespace) -> bool:
-    """Whether a case is to be measured, by what was kept of it."""
+    """Whether a case must be measured, given the kept results."""
     if answers is None:
         return True
     ours, theirs = (answers[n] for n in LIBRARIES)
@@ -264,7 +263,7 @@ def is_open(answers: dict[str, Any] | None, options: argparse.Namespace) -> bool
 
 
 def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Per title of a case what each library answered: medians, or why there are none."""
+    """The answers of each library by the title of the case: medians, or the reason of a failure."""
     workers = {name: Process(name, options) for name in LIBRARIES}
     kept = Path(options.keep) if options.keep else None
     results: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
@@ -298,7 +297,7 @@ def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str
 
 
 def speed(us: float, c: Case, options: argparse.Namespace) -> str:
-    """Pictures a second, or microseconds a batch where the samples are no pictures."""
+    """Pictures per second, or microseconds per batch if the samples are not pictures."""
     if c.inputs and KINDS[c.inputs[0]][0]:
         return f"{options.batch / us * 1e6:,.0f}/s"
     return f"{us:,.1f} us"
@@ -309,7 +308,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
     more = " our GPU us a batch | of a copy's speed |" if options.device == "gpu" else ""
     for title, answers in results.items():
         ours, theirs = (answers[n] for n in LIBRARIES)
-        if title not in cases:  # kept from a run of an older table
+        if title not in cases:  # kept from a run with an older table
             continue
         if "wall" in ours and "wall" in theirs:
             rows.append((theirs[by] / max(ours[by], 1e-3), cases[title], ours, theirs))

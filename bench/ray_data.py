@@ -21,7 +21,7 @@ from typing import Any
 import measure
 
 SIDE = 224
-BLOCKS_PER_CPU = 4  # by default Ray makes 200, with which it is slower here
+BLOCKS_PER_CPU = 4  # Ray's default of 200 blocks is slower here
 LEAST = 3.0
 OURS = {
     "read_penstock": "`penstock.plugin.ray.read_penstock`",
@@ -165,7 +165,7 @@ CONTENDERS = {
 
 
 def work(o: argparse.Namespace) -> None:
-    """In a process of its own."""
+    """Measures in a separate process."""
     epoch = CONTENDERS[o.worker](o)
     sum(epoch())
     images, start = 0, time.perf_counter()
@@ -178,7 +178,7 @@ def work(o: argparse.Namespace) -> None:
 
 
 def with_kept(file: Path, found: dict[str, Any], o: argparse.Namespace) -> dict[str, Any]:
-    """Medians over earlier pieces, too; `o.rounds` becomes how many rounds there are."""
+    """Medians that include earlier parts; `o.rounds` becomes the total number of rounds."""
     pieces = [*(json.loads(file.read_text()) if file.exists() else []), {"rounds": o.rounds, "found": found}]
     file.write_text(json.dumps(pieces))
     o.rounds = sum(p["rounds"] for p in pieces)

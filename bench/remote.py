@@ -42,7 +42,7 @@ server {{ listen 127.0.0.1:{port}; root {root}; }} }}
 
 
 def prepare(data: str) -> None:
-    """Objects of random bytes, and the photographs in shards."""
+    """Makes objects of random bytes, and shards of the photographs."""
     import numpy as np
 
     if (ROOT / "done").exists():
@@ -81,7 +81,7 @@ def prepare(data: str) -> None:
 
 
 def load(o: argparse.Namespace) -> Iterator[int]:
-    """What nginx can send, by a program in C."""
+    """The rate at which nginx can send, measured by a program in C."""
     while True:
         seconds = "1"
         command = [ROOT / "http_load", NGINX_PORT, OBJECTS, BYTES, 16, seconds]
@@ -122,7 +122,7 @@ def objects(at: str, batch: int = 256, **arguments):
 
 
 def epochs(at: str, **arguments):
-    """The same after the first epoch."""
+    """The same as `objects`, after the first epoch."""
 
     def contender(o: argparse.Namespace) -> Iterator[int]:
         batches = objects(at, **arguments)(o)
@@ -156,7 +156,7 @@ def val(at: str):
 
 
 def one_batch(o: argparse.Namespace) -> Iterator[int]:
-    """A batch at a time, nothing read ahead: its rate is 256 over the time of a batch."""
+    """One batch at a time without prefetching: the rate is 256 over the time of a batch."""
     return objects(SLOW, exec_pipelined=False, exec_async=False, prefetch_queue_depth=1)(o)
 
 
@@ -181,7 +181,7 @@ def of_reader(make, **arguments):
 
 
 def ends_with_its_parent(_: int) -> None:
-    """A worker whose pipes would keep the measurement waiting."""
+    """Ends a worker with its parent, as its open pipes would block the measurement."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
@@ -192,7 +192,7 @@ def loader(data, o: argparse.Namespace):
 
 
 def by_webdataset(o: argparse.Namespace) -> Iterator[int]:
-    """The library of that name, which reads by curl, in as many processes as there are threads."""
+    """The webdataset library, which reads by curl, with a process per thread."""
     import webdataset
 
     urls = [f"pipe:curl -s {SLOW}/{i}.tar" for i in range(SHARDS)]
@@ -203,7 +203,7 @@ def by_webdataset(o: argparse.Namespace) -> Iterator[int]:
 
 
 def by_s3fs(o: argparse.Namespace) -> Iterator[int]:
-    """Objects of a bucket, by s3fs in the processes of a DataLoader."""
+    """Objects of a bucket, read by s3fs in the processes of a DataLoader."""
 
     class Objects:
         files = None
@@ -224,7 +224,7 @@ def by_s3fs(o: argparse.Namespace) -> Iterator[int]:
 
 
 def by_streaming(o: argparse.Namespace) -> Iterator[int]:
-    """MosaicML streaming, whose shards come anew for each epoch, as they do for the first one."""
+    """MosaicML streaming; shards are downloaded again in each epoch, as in the first one."""
     from streaming import StreamingDataset
 
     os.environ |= {"S3_ENDPOINT_URL": SLOW, "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}
@@ -265,7 +265,7 @@ def server_s() -> float:
     """Processor time of the servers so far."""
     ticks = 0
     for pid in (ROOT / "servers").read_text().split():
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()  # of nginx, which do its work
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()  # nginx's workers
         for process in (pid, *children):
             ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]))
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -282,7 +282,7 @@ def work(contender: measure.Contender, o: argparse.Namespace) -> None:
 
 
 def table(results: dict[str, dict[str, float]]) -> list[str]:
-    """The claims, and whether they hold, of what was measured."""
+    """The claims about the results, and whether they hold."""
     names = list(CONTENDERS)
     rate = {n: r["images_per_s"] for n, r in results.items()}
     alone = max(names[1:3], key=lambda n: rate.get(n, 0))

@@ -16,19 +16,19 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 BATCH, SIDE = 64, 224
 TRAINERS, WORKERS, HOURS = 256, 1000, 2.0
-# What is assumed, as it is others' to choose. MB are 1e6 bytes.
+# Assumptions, as others choose these values. MB are 1e6 bytes.
 WORKER_CPUS = 8
-LINK_GBIT, LINK_USED = 10.0, 0.9  # of a trainer's machine; what of it batches can use
-JPEG_BYTES = 110_000  # about that of ImageNet
-STORE_MB_S = 100_000.0  # of one store, for all
-STEP_MS = 20.0  # of a training step
-AWAY_S = 60.0  # until a worker whose machine is gone works again elsewhere
-JOIN_S = 3.0  # until a worker works again that died alone
-WINDOW = 3  # batches on their way to each worker, at least
+LINK_GBIT, LINK_USED = 10.0, 0.9  # of a trainer's machine; the share that batches can use
+JPEG_BYTES = 110_000  # about the mean of ImageNet
+STORE_MB_S = 100_000.0  # of one store for all workers
+STEP_MS = 20.0  # per training step
+AWAY_S = 60.0  # until a worker runs elsewhere after its machine failed
+JOIN_S = 3.0  # until a worker runs again after only its process died
+WINDOW = 3  # minimum of batches requested ahead from each worker
 TICK_S = 0.05
 
 
-# Hours between two failures, how many workers fall together, and what that is called.
+# Hours between two failures, number of workers that fail together, and a description.
 FAILURES = (
     (24.0, 1, "each worker dies once a day"),
     (24.0, 8, "each machine of 8 workers dies once a day"),
@@ -37,7 +37,7 @@ FAILURES = (
 
 
 class Rates(NamedTuple):
-    """Of bench/results/workers.md: images/s of one process and by workers, on `cpus` CPUs, by task."""
+    """Of bench/results/workers.md: images/s of one process and of workers, on `cpus` CPUs, by task."""
 
     one: dict[str, float]
     workers: dict[str, float]
@@ -55,24 +55,24 @@ def measured() -> Rates:
 
 
 class Costs(NamedTuple):
-    """CPU seconds of an image: to make it, as uint8, and to hand it from a worker to the trainer, on both sides."""
+    """CPU seconds per image: to make it (uint8), and to transfer it from a worker to the trainer, on both sides."""
 
     make: float
     hand: float
 
 
 def costs(r: Rates) -> Costs:
-    # Reading alone is nearly nothing but handing over, so what workers add to it is the cost of that.
+    # Reading alone is cheap, so the time that workers add to it is the cost of the transfer.
     return Costs(r.cpus / r.one["crop"], r.cpus / r.workers["read"] - r.cpus / r.one["read"])
 
 
 def predicted(r: Rates, task: str) -> float:
-    """Images/s by workers on the same CPUs: what it takes in one process, and to hand it over."""
+    """Predicted images/s of workers on the same CPUs: the time in one process plus the transfer."""
     return r.cpus / (r.cpus / r.one[task] + costs(r).hand)
 
 
 def limits(c: Costs, trainers: int, workers: int, image_bytes: int) -> dict[str, float]:
-    """Images/s of all trainers together that each resource lets through."""
+    """The limit of each resource in images/s of all trainers together."""
     return {
         "CPUs of the workers": workers * WORKER_CPUS / (c.make + c.hand),
         "one thread of each trainer": trainers / c.hand,
@@ -83,16 +83,16 @@ def limits(c: Costs, trainers: int, workers: int, image_bytes: int) -> dict[str,
 
 
 def crews(trainers: int, workers: int) -> np.ndarray:
-    """Workers of each trainer, as even as possible: a worker works for one pipeline."""
+    """Number of workers of each trainer, as even as possible: a worker works for one pipeline."""
     return workers // trainers + (np.arange(trainers) < workers % trainers)
 
 
 def simulate(
     per_worker: float, need: float, mtbf_h: float, together: int, seed: int = 1, trainers: int = TRAINERS
 ) -> dict[str, float]:
-    """Trainers that step together, each with a crew of its own, and workers that die at random: `together` of them on
-    one machine. A trainer takes from what its crew has made ahead, at most its window; what a dead worker had is made
-    again. Rates are images/s of a worker, and of a trainer that never waits."""
+    """Simulates trainers that step together, each with its own workers, which die at random, `together` of them on one
+    machine. A trainer consumes what its workers have made ahead, at most its window; the batches of a dead worker are
+    made again. Rates are images/s of a worker, and of a trainer that never waits."""
     rng = np.random.default_rng(seed)
     size = crews(trainers, WORKERS * trainers // TRAINERS)
     whose = np.repeat(np.arange(trainers), size)
@@ -134,7 +134,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def chart(rows: list[tuple[str, dict[str, float]]]) -> str:
-    """Bars: how much of the training's speed is left, by how many workers more there are than are needed."""
+    """A bar chart of the share of the training's speed that remains, by the number of spare workers."""
     parts, y = [], 24
     for title, bars in rows:
         parts.append(f'<text x="24" y="{y + 10}" font-weight="bold">{title}</text>')

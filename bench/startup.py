@@ -40,7 +40,7 @@ print(t1 - t0, time.perf_counter() - t1)
 
 
 def installed_mb(package: str, seen: set[str] | None = None) -> float:
-    """Size on disk of a package and what it requires, without NumPy."""
+    """Size on disk in MB of a package and its requirements, without NumPy."""
     seen = set() if seen is None else seen
     if package in seen or package == "numpy":
         return 0.0
@@ -60,7 +60,8 @@ def installed_mb(package: str, seen: set[str] | None = None) -> float:
 
 
 def penstock_mb() -> float:
-    """What the wheel unpacks to, with its codecs; without one the checkout's package, which uses the system's."""
+    """Unpacked size of the wheel, with its codecs; without a wheel, the size of the checkout's package, which uses the
+    system's."""
     wheels = sorted((measure.ROOT / "dist").glob("penstock-*.whl"))
     if wheels:
         return sum(f.file_size for f in zipfile.ZipFile(wheels[-1]).infolist()) / 1e6
@@ -72,7 +73,7 @@ def main() -> None:
     o = measure.arguments(__doc__).parse_args()
     if not o.data:
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
-    # Installed packages have bytecode, so the checkout may write its own; the first run doesn't count.
+    # Installed packages have bytecode, so the checkout may write its own. The first run is not measured.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, "-c", "import penstock"], env=environment)
     times: dict[str, list[tuple[float, float]]] = {"penstock": [], "nvidia.dali": []}

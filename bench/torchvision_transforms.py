@@ -21,13 +21,13 @@ import torch
 from PIL import Image
 
 MEAN, STD = [123.7, 116.3, 103.5], [58.4, 57.1, 57.4]
-BUDGET, MOST_ROUNDS = 0.3, 15  # seconds for a case, and rounds
+BUDGET, MOST_ROUNDS = 0.3, 15  # seconds per case; rounds
 
 
 def penstock_or_dali(module: str, threads: int):
     t = importlib.import_module(module)
     if module.startswith("nvidia") and not torch.cuda.is_available():
-        torch.cuda.current_stream = lambda *a, **k: None  # which DALI asks for also where nothing is on a GPU
+        torch.cuda.current_stream = lambda *a, **k: None  # DALI calls it even without a GPU
 
     def make(name: str):
         lists = {
@@ -89,7 +89,7 @@ def inputs(folder: Path, n: int) -> dict[str, list]:
 
 
 def seconds(transform, pictures: list, n: int, clock) -> float:
-    """The median over rounds of the time for one picture."""
+    """Median over the rounds of the time per picture."""
     for p in pictures[:4]:
         transform(p)
     times, end = [], time.perf_counter() + BUDGET
@@ -102,7 +102,7 @@ def seconds(transform, pictures: list, n: int, clock) -> float:
 
 
 def timed(rival: str, make, name: str, given: list, n: int, threads: int, clock) -> float:
-    """Of PyTorch, whose threads hinder each other on small pictures, the better of one thread and all."""
+    """For PyTorch, the better of one thread and all: its threads slow each other down on small pictures."""
     if rival != "torchvision":
         return seconds(make(name), given, n, clock)
     times = []

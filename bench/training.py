@@ -29,11 +29,11 @@ import measure
 from images_cpu import MEAN, STD, files
 
 CORES = sorted(os.sched_getaffinity(0))
-FEW = 4  # cores of those loaders that have few
+FEW = 4  # cores of loaders with few cores
 REPEATED = "one batch repeated"
 _GPUS, _STORE, _RANK = "PENSTOCK_BENCH_GPUS", "PENSTOCK_BENCH_STORE", "PENSTOCK_BENCH_RANK"
 Loader = Callable[[argparse.Namespace, int, int], Iterator[tuple[Any, Any]]]  # options, rank, number of processes
-# At least so much of the speed with one batch repeated.
+# The smallest share of the speed with one batch repeated.
 LEAST = {
     ("resnet50", "penstock, mixed"): 0.99,
     ("resnet50", "penstock, CPU"): 0.995,
@@ -61,7 +61,7 @@ def synthetic(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[An
 
 
 def loader(module: str, decoder: str, load: float | None = None) -> Loader:
-    """The same definition for both libraries: decoded on the GPU ("mixed"), or made on the CPU and copied."""
+    """The same pipeline for both libraries: decoded on the GPU ("mixed"), or made on the CPU and copied."""
 
     def batches(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[Any, Any]]:
         if module == "penstock":
@@ -94,7 +94,7 @@ def loader(module: str, decoder: str, load: float | None = None) -> Loader:
 
 
 def data_loader(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[Any, Any]]:
-    """PyTorch's with torchvision's transforms."""
+    """PyTorch's DataLoader with torchvision's transforms."""
     import torch
     from torchvision.io import ImageReadMode, decode_image
     from torchvision.transforms import v2
@@ -120,7 +120,7 @@ def data_loader(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[
 
 
 class Training:
-    """A model that is trained with whatever batches it is given."""
+    """A model, trained with any batches."""
 
     def __init__(self, o: argparse.Namespace, model_name: str, rank: int, world: int):
         import torch
@@ -140,7 +140,7 @@ class Training:
         self._device = device
 
     def seconds(self, batches: Iterator[tuple[Any, Any]], steps: int) -> float:
-        """How long so many steps take. Two of them at most are asked for ahead of the GPU, as by most trainings."""
+        """Time of `steps` steps. At most two are submitted ahead of the GPU, as in most trainings."""
         import torch
 
         under_way: deque[Any] = deque()
@@ -164,7 +164,7 @@ class Training:
 
 
 def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
-    """In a process of its own (one for each GPU): the loaders take turns; prints the images/s of each turn as JSON."""
+    """In a separate process per GPU: the loaders take turns; prints the images/s of each turn as JSON."""
     world, rank = int(os.environ.get(_GPUS, 1)), int(os.environ.get(_RANK, 0))
     training = Training(o, model_name, rank, world)
     feeds: dict[str, Iterator[tuple[Any, Any]]] = {}
@@ -172,7 +172,7 @@ def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
     for name in names:
         try:
             feed = LOADERS[name](o, rank, world)
-            training.seconds(feed, 10)  # memory, algorithms and caches
+            training.seconds(feed, 10)  # warms up memory, algorithms and caches
             steps[name] = max(round(_agreed(10 * o.seconds / training.seconds(feed, 10), world)), 1)
         except Exception as e:
             print(f"{name}: could not run: {e}", file=sys.stderr)
@@ -181,7 +181,7 @@ def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
     rates: dict[str, list[float]] = {name: [] for name in feeds}
     for _ in range(o.rounds):
         for name, feed in feeds.items():
-            training.seconds(feed, steps[name] // 3 + 1)  # until it has no more batches than it makes meanwhile
+            training.seconds(feed, steps[name] // 3 + 1)  # uses up the batches made during others' turns
             rates[name].append(steps[name] * o.batch * world / training.seconds(feed, steps[name]))
     if rank == 0:
         print(json.dumps(rates), flush=True)
@@ -189,7 +189,7 @@ def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
 
 
 def _agreed(value: float, world: int) -> float:
-    """That of the first process, in each of them."""
+    """The value of the first process, for all processes."""
     if world == 1:
         return value
     import torch.distributed as dist
@@ -200,7 +200,7 @@ def _agreed(value: float, world: int) -> float:
 
 
 def _join(o: argparse.Namespace, rank: int, world: int, gpu: bool) -> None:
-    """Starts the other processes from the first one; each ends when the one that has started it does."""
+    """Joins the processes; the first one starts the others, which end when it does."""
     import torch.distributed as dist
 
     if rank == 0:
@@ -231,7 +231,7 @@ LOADERS: dict[str, Loader] = {
     "DataLoader": data_loader,
 }
 MODELS = ("resnet50", "resnet18")
-# For each number of cores (None: all there are) the loaders that are of interest.
+# For each number of cores (None: all), the loaders to measure.
 GROUPS: dict[int | None, list[str]] = {None: list(LOADERS), FEW: [n for n in LOADERS if "engine" not in n]}
 
 
@@ -240,7 +240,7 @@ def name_of(model: str, feed: str, cores: int | None) -> str:
 
 
 def measured(o: argparse.Namespace) -> dict[str, list[float]]:
-    """The images/s of each turn, by the names of table rows."""
+    """The images/s of each turn, by the name of the table row."""
     rates = {}
     for model in MODELS:
         for cores, feeds in GROUPS.items():

@@ -25,7 +25,7 @@ from torchvision_transforms import MOST_ROUNDS, inputs
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
-# What is one transform, and which of them take only tensors, of bytes or of floats, or only batches.
+# Single transforms, and those that take only tensors, of bytes or of floats, or only batches.
 SINGLE = {
     "resize, bilinear": lambda t: t.Resize((224, 224)),
     "resize, bicubic": lambda t: t.Resize((224, 224), Mode.BICUBIC),
@@ -99,7 +99,7 @@ def same(a, b) -> bool:
 
 
 def seconds(both, pictures: list, n: int, budget: float) -> np.ndarray:
-    """(2, rounds): times for one picture; the two take turns."""
+    """Times per picture (2, rounds); the two take turns."""
     times: list[list[float]] = [[], []]
     end = time.perf_counter() + budget
     while len(times[0]) < 5 or (time.perf_counter() < end and len(times[0]) < MOST_ROUNDS):

@@ -39,7 +39,7 @@ class Files(torch.utils.data.Dataset):
 
 
 def of_shim(name: str):
-    """The same by DALI's names, whose Normalize takes bytes."""
+    """The same with penstock's transforms by DALI's names, whose Normalize takes bytes."""
     scaled = shim.Normalize([255 * m for m in MEAN], [255 * s for s in STD])
     if name == "val":
         return shim.Compose([shim.Resize(256), shim.CenterCrop(224), shim.PILToTensor(), scaled])
@@ -66,7 +66,7 @@ def pipeline(name: str, files: list[str], rule: str):
 
 
 def per_second(batches, made_before: int) -> float:
-    """Of all batches but the first ones, which a pipeline made while others had their turn."""
+    """Pictures per second, without the first batches, which a pipeline made during other measurements."""
     n, begin = 0, time.perf_counter()
     for i, batch in enumerate(batches()):
         n += len(batch) if i >= made_before else 0

@@ -27,7 +27,7 @@ CLIENTS = 16
 BATCH = 16
 SIDE = 224
 ANSWER_BYTES = 3 * SIDE * SIDE * 4
-LEAST, MOST = 3.0, 2.0  # times Pillow; p99 over the median
+LEAST, MOST = 3.0, 2.0  # times Pillow's rate; p99 over the median
 PILLOW = """
 import io
 import numpy as np
@@ -82,7 +82,7 @@ def preprocess() -> Any:
 
 
 def write_models(folder: Path) -> None:
-    """Pillow's also with an instance (a process) per core of two."""
+    """Writes the models; Pillow's also with two instances (processes)."""
     repository.export(preprocess(), folder, "penstock")
     config = (folder / "penstock" / "config.pbtxt").read_text()
     for name, program, n in (("pillow1", PILLOW, 1), ("pillow2", PILLOW, 2), ("empty1", EMPTY, 1)):
@@ -93,7 +93,7 @@ def write_models(folder: Path) -> None:
 
 
 def processor_s() -> dict[str, float]:
-    """Processor time so far of the models, of the server, and of the clients, which are this process."""
+    """Processor time so far of the models, of the server, and of the clients (this process)."""
     found = {"models": 0.0, "server": 0.0}
     for folder in measure._workers():
         name, _, fields = measure._text(folder / "stat").rpartition(")")
@@ -114,7 +114,7 @@ def load(
 
 
 def measured(o: Any, place: Path, photos: list[bytes]) -> dict[tuple[str, str], tuple[list[Run], list[Run]]]:
-    """By model and way: runs at full load, and two at half of the median of these, at regular and at random times."""
+    """By model and way: runs at full load, and two at half of their median rate, with regular and with random times."""
     runs: dict[tuple[str, str], list[Run]] = {}
     names = [m for m in MODELS if o.only in m]
     with tempfile.TemporaryDirectory() as folder:

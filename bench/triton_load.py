@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-_BUFFER = 1 << 20  # of sockets; requests fit into it, so that sending never waits
+_BUFFER = 1 << 20  # of sockets; requests fit into it, so sending never blocks
 
 
 def request(model: str, inputs: dict[str, Any], outputs: list[dict[str, Any]], data: bytes) -> bytes:
@@ -36,7 +36,7 @@ def request(model: str, inputs: dict[str, Any], outputs: list[dict[str, Any]], d
 
 
 def in_the_body(model: str, photos: list[bytes]) -> list[bytes]:
-    """Requests that carry a picture and ask for an answer that carries its pixels."""
+    """Requests that contain a picture and ask for its pixels in the response."""
     outputs = [{"name": "OUTPUT_0", "parameters": {"binary_data": True}}]
     return [request(model, _input(p, {"binary_data_size": len(p)}), outputs, p) for p in photos]
 
@@ -46,7 +46,7 @@ def _input(photo: bytes, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 class SharedMemory:
-    """Memory that the server reads pictures from and writes pixels to, a place for each connection."""
+    """Memory from which the server reads pictures, and to which it writes pixels, with a place for each connection."""
 
     def __init__(self, port: int, photos: list[bytes], connections: int, answer_bytes: int):
         self._path = Path(f"/dev/shm/penstock-bench-{port}")
@@ -93,12 +93,12 @@ class _Connection:
         self.since = 0.0
 
     def send(self, which: int, since: float) -> None:
-        """`since`: when it was due."""
+        """Sends a request. `since`: when it was due."""
         self.since, self._got, self._length = since, 0, 0
         self.socket.sendall(self.requests[which % len(self.requests)])
 
     def receive(self) -> bool:
-        """Takes what has come; whether that is all of it. RuntimeError for an error."""
+        """Receives available bytes. Returns whether the response is complete. Raises RuntimeError for errors."""
         n = self.socket.recv_into(memoryview(self._answer)[self._got :])
         if not n:
             raise RuntimeError("the server hung up")
@@ -116,7 +116,7 @@ class _Connection:
 
 @contextmanager
 def connected(port: int, requests: list[list[bytes]]) -> Iterator[list[_Connection]]:
-    """A connection for each list of requests."""
+    """One connection per list of requests."""
     made = [_Connection(port, r) for r in requests]
     try:
         yield made
@@ -128,8 +128,8 @@ def connected(port: int, requests: list[list[bytes]]) -> Iterator[list[_Connecti
 def run(
     connections: list[_Connection], seconds: float, rate: float | None = None, at_random: bool = True
 ) -> tuple[float, list[float]]:
-    """Requests/s and latencies in s. Without a rate each connection sends its next request when it has its answer; with
-    one, requests are due at random times (exponential gaps) or at regular ones, and their latency counts from then."""
+    """Requests/s and latencies in s. Without a rate, each connection sends its next request after its response. With
+    one, requests are due at random times (exponential gaps) or at regular ones, and latencies count from then."""
     rng, latencies, sent = np.random.default_rng(0), [], 0
     idle, busy = list(connections), {}
     begin = time.perf_counter()

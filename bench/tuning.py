@@ -16,7 +16,7 @@ from images_cpu import MEAN, STD, files
 CORES = len(os.sched_getaffinity(0))
 LEAST = 0.95
 TUNED = "autotune, from 1 thread and 1 batch ahead"
-TUNING_S = 27.0  # before it is measured
+TUNING_S = 27.0  # before the measurement
 
 
 def batches(threads: int, depth: int, autotune: bool = False):
@@ -44,7 +44,7 @@ def batches(threads: int, depth: int, autotune: bool = False):
 
 
 def by_hand() -> dict[str, tuple[int, int]]:
-    """What is tried, by its name."""
+    """The settings that are tried, by name."""
     threads = sorted({1, max(CORES // 2, 1), CORES, CORES + max(CORES // 2, 1)})
     return {
         f"{t} thread{'s'[: t > 1]}, {d} batch{'es'[: 2 * (d > 1)]} ahead": (t, d) for t in threads for d in (1, 2, 4)

@@ -26,19 +26,19 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 SIZES = {"480p": (480, 854), "1080p": (1080, 1920)}
-CLIPS, CLIP = 50, 16  # of the row with random places
+CLIPS, CLIP = 50, 16  # for the row with random positions
 
 
 # Videos ---------------------------------------------------------------------------------------------------------------
 
 
 def picture(i: int, height: int, width: int, base: np.ndarray) -> np.ndarray:
-    """A textured picture that moves."""
+    """A moving textured picture."""
     return np.roll(base, (3 * i, 5 * i), (0, 1))
 
 
 def make(path: Path, size: tuple[int, int], n: int, codec: str = "libx264", gop: int = 48, repeat: int = 1) -> None:
-    """A video of n frames, encoded once and copied `repeat` times one behind the other."""
+    """A video of n frames, encoded once and repeated `repeat` times."""
     import av
 
     if path.exists():
@@ -67,7 +67,7 @@ def make(path: Path, size: tuple[int, int], n: int, codec: str = "libx264", gop:
     temporary.rename(path)
 
 
-# Contenders: each gets the paths and gives how many frames it made ----------------------------------------------------
+# Contenders: each gets the paths and returns the number of frames it made ---------------------------------------------
 
 
 def all_by_penstock(path: str) -> int:
@@ -85,7 +85,7 @@ def all_by_pyav(path: str, threads: int = 1) -> int:
 
 
 def all_by_ffmpeg(path: str) -> int:
-    """FFmpeg's decoder alone, with one thread: nothing is converted."""
+    """FFmpeg's decoder alone, with one thread, without conversion."""
     import av
 
     with av.open(path) as file:
@@ -135,7 +135,7 @@ def length(path: str) -> int:
 
 
 def pictures_decoded(path: str) -> int:
-    """How many pictures are decoded for all clips, each by itself."""
+    """The number of pictures decoded for all clips, each by itself."""
     import ctypes
 
     import penstock.video
@@ -152,7 +152,7 @@ def pictures_decoded(path: str) -> int:
 
 
 def pictures_in_the_stream(path: str) -> int:
-    """From the key frame before each clip to the last packet of it, as they lie in the file."""
+    """The number of pictures in the file from the key frame before each clip to the clip's last packet."""
     import av
 
     with av.open(path) as file:
@@ -211,7 +211,7 @@ def one_clip(path: str, at_the_end: bool) -> int:
 
     video = penstock.video.open(path)
     begin = len(video) - 10 - CLIP if at_the_end else 10
-    begin -= begin % 48  # as far behind a key frame as the other
+    begin -= begin % 48  # at the same distance from a key frame as the other
     start, rounds = time.perf_counter(), 20
     for _ in range(rounds):
         video[begin + 5 : begin + 5 + CLIP]
@@ -219,7 +219,7 @@ def one_clip(path: str, at_the_end: bool) -> int:
     return CLIP
 
 
-ONE: dict[str, float] = {}  # what a contender measures itself
+ONE: dict[str, float] = {}  # measured by a contender itself
 
 
 UNITS = ("MB", "threads", "descriptors")
@@ -268,7 +268,7 @@ def build(folder: str) -> int:
 
 
 COUNTED = "pictures for these 50 clips, 800 frames, each clip by itself"
-# name -> (what videos, contenders by name)
+# name -> (kind of videos, contenders by name)
 TASKS: dict[str, tuple[str, dict[str, Callable[..., int]]]] = {}
 for _size in SIZES:
     TASKS[f"all frames, {_size} H.264"] = (
@@ -325,7 +325,7 @@ def prepare(folder: Path, kinds: set[str]) -> dict[str, str]:
 
 
 def run(task: str, contender: str, path: str, python: str, cache: Path) -> dict[str, Any] | None:
-    """Runs one contender in a process of its own; None if it can't."""
+    """Runs a contender in a separate process; None if it fails."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     command = [python, __file__, "--task", task, "--contender", contender, "--folder", path]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -339,7 +339,7 @@ def run(task: str, contender: str, path: str, python: str, cache: Path) -> dict[
 def worker(task: str, contender: str, path: str) -> None:
     work = TASKS[task][1][contender]
     if task.startswith(("all", "50")):
-        work(path) if task.startswith("all") else None  # what is loaded at first use is not measured
+        work(path) if task.startswith("all") else None  # loading at first use is not measured
     begin, used = time.perf_counter(), time.process_time()
     count = work(path)
     took = {"frames": count, "seconds": time.perf_counter() - begin, "processor": time.process_time() - used}

@@ -31,12 +31,12 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 HEIGHT, WIDTH, FRAMES, SIZE = 1080, 1920, 48, 224
-BILINEAR, FULL_CHROMA, ACCURATE = 2, 0x2000 | 0x4000, 0x40000  # SWS_*, of input and output
+BILINEAR, FULL_CHROMA, ACCURATE = 2, 0x2000 | 0x4000, 0x40000  # SWS_* flags, for input and output
 YUV420P, RGB24 = 0, 2
 
 
 def video() -> bytes:
-    """A texture that does not move: one key frame, and pictures that refer to the one before."""
+    """A static texture: one key frame, and pictures that each refer to the one before."""
     import av
 
     rng, file = np.random.default_rng(0), io.BytesIO()
@@ -51,7 +51,7 @@ def video() -> bytes:
 
 
 def by_penstock(data: bytes, antialias: bool) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """What decodes all frames, and what decodes the last one only."""
+    """Functions that decode all frames, and only the last one."""
     from penstock import fn, pipeline_def
 
     encoded = np.frombuffer(data, "u1")
@@ -111,7 +111,7 @@ def main() -> None:
     found: dict[str, list[float]] = {name: [] for name in (*ours, *theirs)}
     for k in range(args.rounds + 1):
         for name, (every, last) in ours.items():
-            # The last one is converted in both.
+            # Both convert the last one.
             seconds = (processor_s(every) - processor_s(last)) / (FRAMES - 1)
             found[name] += [seconds] * (k > 0)  # the first round warms up
         for name, scaler in theirs.items():

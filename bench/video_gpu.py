@@ -47,7 +47,7 @@ THREADS = len(os.sched_getaffinity(0))
 
 
 def moving(folder: str) -> Iterator[np.ndarray]:
-    """(HEIGHT, WIDTH, 3) a window that moves over photographs, each for 24 frames."""
+    """Pictures (HEIGHT, WIDTH, 3): a window that moves over photographs, 24 frames each."""
     from PIL import Image
 
     paths = sorted(Path(folder, "photos1280").glob("*.jpg"))
@@ -63,7 +63,7 @@ def moving(folder: str) -> Iterator[np.ndarray]:
 
 
 def prepare(folder: Path, data: str, codecs: list[str]) -> None:
-    """A file of each codec, its stream as `nvdec_rate` takes it, and FILES copies of the file."""
+    """For each codec: a file, its stream for `nvdec_rate`, and FILES copies of the file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in codecs:
         codec, short, options = CODECS[name]
@@ -95,7 +95,7 @@ def encode(path: Path, stream_path: Path, data: str, codec: str, options: dict[s
                 to.write((p.size.to_bytes(4, "little") if is_vp9 else b"") + bytes(p))
 
 
-# Contenders: each gives the numbers of frames in its batches ----------------------------------------------------------
+# Contenders: each yields the number of frames of its batches ----------------------------------------------------------
 
 
 def files_of(o: argparse.Namespace, codec: str) -> list[str]:
@@ -124,7 +124,7 @@ def by_penstock(o: argparse.Namespace, codec: str, device: str = "gpu") -> Itera
         frames = fn.readers.video(device=device, filenames=files_of(o, codec), sequence_length=CLIP)
         return frames if device == "gpu" else frames.gpu()
 
-    # The driver makes decoders one after the other, a quarter of a second each.
+    # The driver creates decoders one at a time, in a quarter of a second each.
     yield from run(pipe(), WARM_UP_S if device == "gpu" else 0)
 
 
@@ -148,7 +148,7 @@ def by_dali(o: argparse.Namespace, codec: str, how: str) -> Iterator[int]:
 
 
 def known() -> dict[str, float]:
-    """What penstock tells of its decoders, and how it is for memory."""
+    """Penstock's statistics about its decoders and its memory."""
     pipe = PIPELINE[0]
     if not hasattr(pipe, "explain"):
         return {}
@@ -172,7 +172,7 @@ def for_long(o: argparse.Namespace) -> None:
 
 OURS, ENGINES, OUR_CPU = "penstock", "the engines alone, {} sessions", "penstock, decoding by the CPU"
 DALIS = ("readers.video", "experimental.decoders.video", "experimental.readers.video")
-SESSIONS = (7, 14)  # on one engine each, and two
+SESSIONS = (7, 14)  # one or two sessions per engine
 MEMORY = "memory of 1,000 clips"
 
 
@@ -183,7 +183,7 @@ def contenders(codec: str) -> list[str]:
 
 
 def measured(name: str, o: argparse.Namespace) -> dict[str, float]:
-    """One run of a contender, in a process of its own; RuntimeError if it can't."""
+    """One run of a contender in a separate process. Raises RuntimeError if it fails."""
     codec, _, contender = name.partition(": ")
     if contender.startswith("the engines"):
         short = CODECS[codec][1]
@@ -232,7 +232,7 @@ def main() -> None:
     found: dict[str, list[dict[str, float]]] = json.loads(kept.read_text()) if kept.exists() else {}
     todo = [name for k in range(o.rounds) for name in names if len(found.get(name, ())) <= k]
     if o.only in ("", MEMORY):
-        todo.insert(len(names), MEMORY)  # behind the first round
+        todo.insert(len(names), MEMORY)  # after the first round
     failed: set[str] = set()
     for name in todo:
         if name in failed or time.perf_counter() - begin > o.limit:

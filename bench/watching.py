@@ -19,7 +19,7 @@ import measure
 from images_cpu import MEAN, STD, files
 
 MOST = 0.005
-READ_EACH_S = 1.0  # Prometheus itself asks every 15 or 60 s
+READ_EACH_S = 1.0  # Prometheus itself reads every 15 or 60 s
 
 
 def pipeline(o: argparse.Namespace) -> Any:
@@ -36,7 +36,7 @@ def pipeline(o: argparse.Namespace) -> Any:
 
 
 def processor_us(call: Callable[[], Any], times: int, rounds: int) -> float:
-    """Of a call, those of all threads of the process included; the median of some rounds."""
+    """Processor microseconds of a call, in all threads of the process; the median of `rounds` rounds."""
     found = []
     for _ in range(rounds):
         begin = time.process_time()
@@ -47,7 +47,7 @@ def processor_us(call: Callable[[], Any], times: int, rounds: int) -> float:
 
 
 def counted_ranges(pipe: Any, batches: int) -> tuple[float, float]:
-    """Of a batch: how often it is asked whether a profiler is attached, and how many ranges there are if so."""
+    """Per batch: how often the pipeline checks for a profiler, and the number of ranges if there is one."""
     from penstock.exec import ranges
 
     asked, begun, before = [0], [0], ranges.watching
@@ -84,7 +84,7 @@ def main() -> None:
         pipe.run()
     batch_us = processor_us(pipe.run, 20, o.rounds)
     asked, begun = counted_ranges(pipe, 20)
-    time.sleep(1)  # until the batches that it prepares ahead are made
+    time.sleep(1)  # until the batches made ahead are done
     with penstock.metrics.serve(port=0) as server:
         reading_us = processor_us(lambda: urllib.request.urlopen(server.url).read(), 20, o.rounds)
 

@@ -45,7 +45,7 @@ def pipeline(o: argparse.Namespace, task: str, **how):
 
 
 def batches(task: str, how: dict[str, Any], seen: dict[str, float]) -> Callable[[argparse.Namespace], Iterator[int]]:
-    """`seen` gets the seconds from the start of the workers to the first batch."""
+    """Stores in `seen` the seconds from the start of the workers to the first batch."""
 
     def contender(o: argparse.Namespace) -> Iterator[int]:
         given = {"num_threads": 1 if how else o.threads, **how}
@@ -68,7 +68,7 @@ def connect(o: argparse.Namespace) -> None:
 
     env = {"env_vars": {"PYTHONPATH": str(measure.ROOT / "src")}}
     ray.init(num_cpus=o.threads, include_dashboard=False, log_to_driver=False, runtime_env=env)
-    ray.get([ray.remote(lambda: 0).remote() for _ in range(o.threads)])  # Ray is there, and so are its processes
+    ray.get([ray.remote(lambda: 0).remote() for _ in range(o.threads)])  # wait until Ray and its processes have started
 
 
 SEEN: dict[str, float] = {}

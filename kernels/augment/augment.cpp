@@ -28,8 +28,8 @@ void call(int (*kernel)(Tensor *, const Tensor *, const void *, Scratch *, char 
   if (kernel(&to, &from, args, &scratch, error)) fail("%s", error);
 }
 
-// Rows of a filter that weighs the eight neighbours alike. `sums` are those of three rows at each element, with one
-// pixel more on either side.
+// One row of a filter with equal weights for the eight neighbours. `sums`: vertical sums of three rows, with one more
+// pixel on each side.
 CLONES void filter_even_row(uint8_t *__restrict out, const uint8_t *__restrict in, const uint16_t *__restrict sums,
                             int64_t n, int channels, float around, float middle) {
   for (int64_t x = 0; x < n; x++) {
@@ -52,7 +52,7 @@ CLONES void filter_row(uint8_t *__restrict out, const uint8_t *a, const uint8_t 
   }
 }
 
-// A row with its border: one pixel more on either side.
+// Copies a row and adds its border: one more pixel on each side.
 void pad_row(uint8_t *out, const uint8_t *in, const Image &im) {
   const int c = im.channels;
   memcpy(out + c, in, im.row());
@@ -121,7 +121,7 @@ static void run(const Tensor *out, const Tensor *in, const AugmentArgs &a, Scrat
   const uint8_t *from = in->as<uint8_t>();
   if (im.volume() == 0) return;
   if (!left) memcpy(out->as<uint8_t>(), from, im.volume());
-  // Steps write to the output and to scratch in turns, so that the last one writes to the output.
+  // Steps alternate between the output and scratch, so that the last step writes to the output.
   for (int i = 0; i < a.n_steps; i++) {
     const float *step = a.steps + i * kStepFloats;
     if (augment_kind(step) == AUGMENT_NOTHING) continue;

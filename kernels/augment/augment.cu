@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A launch per step for the whole batch, which does for each sample what its program says. Where a step of any sample
-// depends on the whole image, its values are counted before, by two launches.
+// One launch per step for the whole batch; each sample does its own step. If any sample's step depends on the whole
+// image, two launches before it count the values and make tables.
 #include "augment/augment.h"
 #include "color/color_matrix.h"
 #include "core/gpu.h"
 
-constexpr int kSharedChannels = 4;  // channels whose counts fit into shared memory
+constexpr int kSharedChannels = 4;  // images with at most this many channels are counted in shared memory
 
-// Launch::scratch: images between steps, then the counts of all steps, then their tables.
+// Layout of Launch::scratch: images between steps, then the counts of all steps, then the tables of all steps.
 struct AugmentScratch {
   AugmentArgs a;
   uint8_t *base;
@@ -41,7 +41,7 @@ DEVICE void augment_clear(const Launch &l) {
     counts[i] = 0;
 }
 
-// Calls f(i, byte) for the bytes of an image that this thread takes, 16 at a time where they are aligned.
+// Calls f(i, byte) for this thread's bytes of an image. Aligned images are read 16 bytes at a time.
 template <class F>
 DEVICE void each_byte(const uint8_t *in, int64_t n, const F &f) {
   const int64_t thread = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, threads = (int64_t)gridDim.x * blockDim.x;
@@ -80,7 +80,7 @@ DEVICE void augment_count(const Launch &l, int step) {
   }
 }
 
-// A block of 256 threads per sample; a thread per entry of a table.
+// One block of 256 threads per sample, one thread per table entry.
 DEVICE void augment_tables(const Launch &l, int step) {
   __shared__ uint32_t below[256];
   __shared__ unsigned long long sums[3];
@@ -119,7 +119,7 @@ DEVICE void augment_tables(const Launch &l, int step) {
         tables[c * 256 + v] = augment_stretch(lo, hi, v > lo ? v : lo);
         continue;
       }
-      // Running sums.
+      // Inclusive prefix sum of the counts.
       for (int by = 1; by < 256; by *= 2) {
         const uint32_t more = v >= by ? below[v - by] : 0;
         __syncthreads();
@@ -195,7 +195,7 @@ DEVICE void augment_filtered(uint8_t *out, const AugmentImage &im, const float *
   }
 }
 
-// Bytes through the table of their channel, or as they are.
+// Maps each byte through its channel's table, or copies the bytes if `tables` is null.
 DEVICE void augment_looked_up(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *tables, int channels) {
   const bool aligned = ((uint64_t)in | (uint64_t)out) % 16 == 0;
   const int64_t thread = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, threads = (int64_t)gridDim.x * blockDim.x;

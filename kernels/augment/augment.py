@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic augmentation: a launch per step, before which images are counted where a step needs it."""
+"""Automatic augmentation: a launch per step; steps that depend on the whole image count its values first."""
 
 from __future__ import annotations
 
 from penstock.gpu.launch import Phase, Task, grid_of
 
-_PIXELS = 1024  # of a block
+_PIXELS = 1024  # per block
 
 
 def plan(task: Task) -> list[Phase]:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLanes = 192;  // a multiple of 64 and of the usual numbers of channels
 
-// Sums of every kLanes-th value.
+// Sums over the blocks: sums[i] is the sum of value i of each block of kLanes values.
 CLONES void sum_lanes(uint32_t *__restrict sums, const uint8_t *__restrict in, int64_t n_blocks) {
   uint32_t s[kLanes] = {};
   for (int64_t b = 0; b < n_blocks; b++, in += kLanes)
@@ -31,7 +31,8 @@ CLONES void range_lanes(uint8_t *__restrict lo, uint8_t *__restrict hi, const ui
   memcpy(hi, b, sizeof b);
 }
 
-// How many blocks of kLanes values can be taken at once; after each of them the next value is of channel 0.
+// The number of blocks of kLanes values. 0 if kLanes is not a multiple of `channels`, as blocks must begin with channel
+// 0.
 int64_t blocks_of(int64_t n, int channels) { return kLanes % channels ? 0 : n / kLanes; }
 
 template <int CHANNELS>
@@ -60,7 +61,7 @@ void equalize(uint8_t *table, const uint32_t *counts, int64_t n_pixels) {
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-// Three tables in turn. In 64 bytes the channel of byte i is (i + shift) % 3.
+// Look-up in one table per channel for 3 channels. Part p of 192 bytes begins with channel p; 64 % 3 is 1.
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_three(uint8_t *out, const uint8_t *in, int64_t n,
                                                                              const uint8_t *tables) {
   __m512i t[12];
@@ -73,7 +74,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_three(uin
       const __mmask64 upper = _mm512_movepi8_mask(x);
       __m512i y = x;
       for (int c = 0; c < 3; c++) {
-        const int shift = (c + 3 - part) % 3;  // the first byte of channel c: 64 % 3 is 1
+        const int shift = (c + 3 - part) % 3;  // index of the first byte of channel c
         const uint64_t mask = shift == 0 ? every : shift == 1 ? every << 1 : every << 2;
         const __m512i low = _mm512_permutex2var_epi8(t[4 * c], x, t[4 * c + 1]);
         const __m512i high = _mm512_permutex2var_epi8(t[4 * c + 2], x, t[4 * c + 3]);
@@ -92,7 +93,7 @@ int64_t look_up_three(uint8_t *, const uint8_t *, int64_t, const uint8_t *) { re
 }  // namespace
 
 void sum_channels(int64_t *sums, const uint8_t *in, int64_t n_pixels, int channels) {
-  const int64_t n = n_pixels * channels, most = 1 << 24;  // blocks whose sums fit in 32 bits
+  const int64_t n = n_pixels * channels, most = 1 << 24;  // most blocks whose sums fit in 32 bits
   std::fill(sums, sums + channels, 0);
   int64_t blocks = blocks_of(n, channels), i = blocks * kLanes;
   for (const uint8_t *p = in; blocks > 0; blocks -= most, p += most * kLanes) {

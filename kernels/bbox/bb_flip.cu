@@ -4,7 +4,7 @@
 #include "bbox/bb_flip.h"
 #include "core/gpu.h"
 
-// A thread takes a box: 16 bytes at once.
+// One thread per box, which is read and written as 16 bytes.
 DEVICE void bb_flip_all(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     const BbFlipArgs a = ((const BbFlipArgs *)l.args[0])[sample];

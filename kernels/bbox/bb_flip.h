@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes mirrored in an image whose width and height are 1: (left, top, right, bottom) or (left, top, width, height).
+// Boxes mirrored in the unit square: (left, top, right, bottom) or (left, top, width, height).
 #pragma once
 #include "core/tensor.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of an image, relative to a canvas that it is put on.
+// Converts boxes from image coordinates to coordinates of the canvas that the image is pasted on.
 #pragma once
 #include "bbox/bb_flip.h"
 
 struct BboxPasteArgs {
-  float ratio;      // of the canvas by the image
-  float left, top;  // of the image on the canvas
+  float ratio;      // canvas size / image size
+  float left, top;  // position of the image on the canvas
   int32_t ltrb;
 };
 

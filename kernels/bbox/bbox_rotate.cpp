@@ -13,7 +13,7 @@ constexpr double kSlack = 1e-2;  // as in fn.rotate
 struct Turn {
   double cosine, sine, extent[2], canvas[2];  // width and height
   explicit Turn(const BboxRotateArgs &a) {
-    // As fn.rotate does it, so that both agree about which of two sides contributes more at 45 degrees.
+    // Computed as in fn.rotate, so that both choose the same longer side at 45 degrees.
     const double radians = a.angle * (float)(M_PI / 180);
     cosine = std::cos(radians), sine = std::sin(radians);
     const double c = std::fabs(cosine), s = std::fabs(sine);
@@ -28,8 +28,8 @@ struct Turn {
   }
 };
 
-// Whether a turned box changes its sides: one that was wide is tall then. At 45 degrees what encloses it is a square
-// but for what float32 rounds off, so the order of operations is DALI's.
+// Whether rotation swaps width and height (a wide box becomes tall). At 45 degrees the bounding box is square up to
+// float32 rounding, so the order of operations is that of DALI.
 bool changes_sides(const float *box, const Turn &t, const BboxRotateArgs &a) {
   const float c = (float)t.cosine, s = (float)t.sine;
   float low[2], high[2], from[2][2];
@@ -52,7 +52,7 @@ bool changes_sides(const float *box, const Turn &t, const BboxRotateArgs &a) {
 
 double clamped(double x, double high) { return x < 0 ? 0 : high < x ? high : x; }
 
-// The rotated boxes, cut to the canvas, and whether enough of each is left.
+// Rotates the boxes and clips them to the canvas. stays[i]: whether enough of box i is left.
 CLONES void rotate(const float *__restrict boxes, int64_t n, const Turn &turn, const BboxRotateArgs &a,
                    float *__restrict out, int64_t *__restrict stays) {
   const Turn t = turn;

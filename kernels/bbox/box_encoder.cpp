@@ -10,12 +10,12 @@ namespace {
 constexpr int kLanes = 16;
 
 struct Match {
-  float *iou;      // with the box at hand
-  float *best;     // the largest of the boxes so far
-  int32_t *found;  // the box that it belongs to
+  float *iou;      // with the current box
+  float *best;     // the largest IoU so far
+  int32_t *found;  // index of that box
 };
 
-// Lays one box over the anchors begin.. of a number that kLanes divides. Later boxes win ties.
+// Compares one box with all anchors; *most is its largest IoU. Later boxes win ties.
 CLONES void compare(const BoxEncoderArgs &a, const float *box, int32_t index, Match m, float *most) {
   const int64_t n = a.n_anchors;
   const float *__restrict l = a.anchors, *__restrict t = l + n, *__restrict r = t + n, *__restrict b = r + n,
@@ -58,7 +58,7 @@ void run(const Tensor *out, const Tensor *in, const BoxEncoderArgs &a, Scratch &
     std::copy(boxes + 4 * i, boxes + 4 * i + 4, box);
     box[4] = (box[2] - box[0]) * (box[3] - box[1]);
     compare(a, box, (int32_t)i, m, &most);
-    // The last of those that overlap most; the last of all if there is no overlap.
+    // The last anchor with the largest IoU; the last of all anchors if nothing overlaps.
     int64_t k = n - 1;
     while (most > 0 && m.iou[k] != most) k--;
     nearest[i] = k;

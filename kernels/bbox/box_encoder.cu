@@ -12,10 +12,10 @@ DEVICE void box_with_area(const float *boxes, int64_t i, float (&box)[5]) {
   box[4] = (box[2] - box[0]) * (box[3] - box[1]);
 }
 
-// Where there are two of the same overlap the later anchor is the nearer one.
+// If IoUs are equal, the later anchor wins.
 DEVICE bool is_nearer(float iou, int32_t k, float than, int32_t at) { return iou > than || iou == than && k > at; }
 
-// The anchor nearest to each box: a block takes a box. No sample has more than `most_boxes`.
+// The nearest anchor of each box; one block per box. No sample has more than `most_boxes` boxes.
 template <int THREADS>
 DEVICE void box_encoder_nearest(const Launch &l, int most_boxes) {
   __shared__ float best_of[THREADS];
@@ -46,7 +46,7 @@ DEVICE void box_encoder_nearest(const Launch &l, int most_boxes) {
   }
 }
 
-// The box that each anchor finds, and its code: a thread takes an anchor.
+// Matches a box to each anchor and encodes it; one thread per anchor.
 DEVICE void box_encoder_encode(const Launch &l, int most_boxes) {
   FOR_SAMPLES(sample, l) {
     const BoxEncoderArgs a = box_encoder_args(l, sample);

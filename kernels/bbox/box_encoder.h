@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ground truth for SSD: which box each anchor is to find, and by how much it is off. Liu et al.: SSD: Single Shot
-// MultiBox Detector (2016), section 2.2.
+// Training targets for SSD: the box that each anchor predicts and its offset. Liu et al.: SSD: Single Shot MultiBox
+// Detector (2016), section 2.2.
 #pragma once
 #include "core/tensor.h"
 
@@ -29,7 +29,7 @@ SHARED float overlap(const float *box, float l, float t, float r, float b, float
   return both / (box[4] + area - both);
 }
 
-// What stands for the anchor in the output: the box that it found, or `box` null, itself.
+// The output for an anchor: the encoded box, or if `box` is null, the anchor itself (zeros if `offset`).
 SHARED void encode(const float *anchor, const float *box, const BoxEncoderArgs &a, float *out) {
   float from[4], to[4];
   centred(anchor, from);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes encoded for SSD: first the anchor nearest to each box, by a block each; then every anchor, by a thread each."""
+"""Encoding of boxes for SSD: first the nearest anchor of each box, a block per box; then each anchor, a thread each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _THREADS = 128
 
 def plan(task: Task) -> list[Phase]:
     boxes = task.ins[0].volumes() // 4
-    most, n = bound_of(boxes), task.n  # each value is compiled on its own
+    most, n = bound_of(boxes), task.n  # a small number of distinct values, as each is compiled separately
     scratch = 4 * most * n
     anchors = np.full(n, -(-int(task.outs[0].shape[0, 0]) // _THREADS), "i8")
     phases = [

@@ -8,8 +8,8 @@
 
 namespace {
 
-constexpr double kOutside = 1e-5;   // of the image: what rounding alone may put outside of it
-constexpr double kRounding = 1e-5;  // of an aspect ratio
+constexpr double kOutside = 1e-5;   // tolerance for boxes outside of [0, 1] due to rounding
+constexpr double kRounding = 1e-5;  // relative tolerance for aspect ratios
 
 typedef RandomBboxCropArgs Args;
 
@@ -31,7 +31,7 @@ struct Box {
   }
 };
 
-// The share of the box that is inside of the window, or intersection over union.
+// The share of the box inside the window, or intersection over union.
 template <int kDims>
 double metric(const Box<kDims> &window, const Box<kDims> &box, bool share) {
   double both = 1;
@@ -49,13 +49,13 @@ bool is_kept(const Box<kDims> &window, const Box<kDims> &box, const Args &a) {
   return share > 0 && share >= a.prune;
 }
 
-// The extents of a window, relative to the image; false if they have no allowed aspect ratio.
+// Draws the extents of a window relative to the image. Returns false if the aspect ratio is not allowed.
 template <int kDims>
 bool draw_extents(const Args &a, Draws &draws, double *extent) {
   for (int d = 0; d < kDims; d++) extent[d] = draws.between(a.scaling[0], a.scaling[1]) * a.input[d];
   constexpr int pairs = kDims * (kDims - 1) / 2;
   constexpr int kFirst[] = {0, 0, 1}, kSecond[] = {1, 2, 2};
-  // Where only one ratio is allowed, the longer side decides.
+  // If only one ratio is allowed, the longer side is kept.
   for (int p = 0; p < pairs; p++) {
     const double ratio = a.aspect[2 * p];
     if (a.aspect[2 * p + 1] != ratio) continue;
@@ -71,14 +71,14 @@ bool draw_extents(const Args &a, Draws &draws, double *extent) {
   }
   double largest = 0;
   for (int d = 0; d < kDims; d++) largest = std::max(largest, extent[d] /= a.input[d]);
-  // Of an image that is not square, a window of the one ratio that is allowed may have to be shrunk to fit.
+  // If only one ratio is allowed and the image is not square, the window may have to shrink to fit.
   const double limit = std::max(1.0, (double)a.scaling[1]);
   if (largest > limit)
     for (int d = 0; d < kDims; d++) extent[d] *= limit / largest;
   return allowed;
 }
 
-// A window; `anchor` and `shape` are what the user gets to know of it.
+// Draws a window. `anchor` and `shape` are its outputs for the user.
 template <int kDims>
 bool draw_window(const Args &a, Draws &draws, Box<kDims> &window, float *anchor, float *shape) {
   double extent[kDims];
@@ -94,7 +94,7 @@ bool draw_window(const Args &a, Draws &draws, Box<kDims> &window, float *anchor,
     }
     anchor[d] = (float)(draws.unit() * (1 - extent[d]));
     shape[d] = (float)extent[d];
-    if (extent[d] <= 1) shape[d] = std::min(shape[d], 1 - anchor[d]);  // float32 must not round it out of the image
+    if (extent[d] <= 1) shape[d] = std::min(shape[d], 1 - anchor[d]);  // float32 rounding must not exceed 1
     window.low[d] = anchor[d];
     window.high[d] = anchor[d] + (double)shape[d];
   }
@@ -121,7 +121,7 @@ class Search {
     }
   }
 
-  // Finds a window; false: the whole image it is.
+  // Finds a window. Returns false if the whole image is used.
   bool run(Draws &draws, Box &window, float *anchor, float *shape) {
     double best = -1;
     for (int64_t total = 0; total < a_.total_attempts;) {
@@ -145,8 +145,8 @@ class Search {
   }
 
  private:
-  // Of all boxes, or of any. The worst is as good as known once it is below `least`, so that the window won't do, and
-  // not above `best`, so that it is not the best of them either.
+  // The smallest metric of all boxes if all_boxes, else the largest. The search for the smallest stops early once it is
+  // below `least` and not above `best`: the window is then neither accepted nor the best so far.
   double worst_or_best(const Box &window, double least, double best) const {
     double seen = metric(window, boxes_[0], a_.overlap);
     if (!a_.all_boxes) {
@@ -168,7 +168,7 @@ class Search {
   int64_t n_;
 };
 
-// The box as seen in the window, in the form of the input.
+// Writes the box relative to the window, in the layout of the input.
 template <int kDims>
 void write_box(const Args &a, const Box<kDims> &window, const Box<kDims> &box, float *out) {
   for (int d = 0; d < kDims; d++) {

@@ -6,8 +6,8 @@
 #include "color/planes.h"
 #include "core/kernel.h"
 
-// A block of pixels passes through planes, of bytes for bytes and of floats for all other types: a loop for each input
-// type and two for each output type, instead of one for each pair.
+// Blocks of pixels are converted via planes: uint8 planes for uint8 input, else float planes. This needs one loop per
+// input type and two per output type, instead of one per pair.
 template <class In>
 using InPlanes = Planes<std::conditional_t<std::is_same_v<In, uint8_t>, uint8_t, float>>;
 
@@ -18,7 +18,7 @@ CLONES static void load(void *planes, const void *in, int64_t first, int n) {
 
 template <class Out, class Block>
 CLONES static void store(void *out, const void *planes, int64_t first, int n, const ColorMatrixArgs &args) {
-  const ColorMatrixArgs a = args;  // a copy of its own cannot be changed by writing to `out`
+  const ColorMatrixArgs a = args;  // a local copy, which writes to `out` cannot alias
   const Block &from = *static_cast<const Block *>(planes);
   Planes<Out> to;
   for (int i = 0; i < n; i++) {

@@ -16,8 +16,8 @@ using ConstPixels = const uint8_t *__restrict;
 
 enum Direction { TO_YCBCR, FROM_YCBCR };
 
-// Three channels of the one become those of the other; V: a float, or a vector of floats. BGR is RGB with the outer
-// planes exchanged: `swap` says so.
+// Converts three channels. V: a float or a vector of floats. In the functions below, `swap` exchanges red and blue for
+// BGR.
 template <Direction D, class V>
 static inline __attribute__((always_inline)) void convert(V &a, V &b, V &c) {
   const V x = a, y = b, z = c;
@@ -28,19 +28,19 @@ static inline __attribute__((always_inline)) void convert(V &a, V &b, V &c) {
 }
 
 #if defined(__aarch64__)
-// Three channels of sixteen pixels, as four vectors of floats each.
+// Three channels of 16 pixels, each as four vectors of floats.
 struct SixteenPixels {
   float32x4_t c[3][4];
 };
 
 static inline SixteenPixels load_sixteen(const uint8_t *in) {
-  constexpr uint8_t z = 255;  // a zero
+  constexpr uint8_t z = 255;  // an out-of-range index, which gives 0
   const uint8x16_t order = {0, z, z, z, 1, z, z, z, 2, z, z, z, 3, z, z, z};
   const uint8x16x3_t bytes = vld3q_u8(in);
   SixteenPixels found;
   for (int c = 0; c < 3; c++)
     for (int q = 0; q < 4; q++) {
-      // An index of 255 stays out of range.
+      // The addition saturates, so that 255 stays out of range.
       const uint8x16_t at = vqaddq_u8(order, vdupq_n_u8((uint8_t)(4 * q)));
       found.c[c][q] = vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(bytes.val[c], at)));
     }
@@ -55,7 +55,7 @@ static inline uint8x16_t saturated(const float32x4_t x[4]) {
   return vqmovn_high_u16(vqmovn_u16(low), high);
 }
 
-// Sixteen pixels at a time; gives how many.
+// Converts 16 pixels at a time. Returns the number of pixels converted.
 template <Direction D>
 static int64_t by_sixteen(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
   const bool swap_in = swap && D == TO_YCBCR, swap_out = swap && D == FROM_YCBCR;
@@ -95,19 +95,19 @@ CLONES static void by_planes(Pixels out, ConstPixels in, int64_t n_pixels, bool 
 }
 
 #if defined(__x86_64__)
-// The same weights in units of 2^-15, which sum to 1: exact sums in 32 bits.
+// The weights in units of 2^-15, with the sum 1, which makes sums in 32 bits exact.
 __attribute__((target("avx2"))) static void rgb_gray_avx2(uint8_t *out, const uint8_t *in, int64_t n_pixels,
                                                           bool swap) {
   const short first = swap ? 3735 : 9798, last = swap ? 9798 : 3735;
   const __m256i of_two = _mm256_set1_epi32(19235 << 16 | first), of_last = _mm256_set1_epi32(last);
-  // Words of four pixels, in each half of a vector.
+  // Shuffles for four pixels in each half of a vector.
   const __m256i two =
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 1, -1, 3, -1, 4, -1, 6, -1, 7, -1, 9, -1, 10, -1));
   const __m256i third =
       _mm256_broadcastsi128_si256(_mm_setr_epi8(2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1, 11, -1, -1, -1));
   const __m256i half = _mm256_set1_epi32(1 << 14), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int64_t i = 0;
-  for (; i + 34 <= n_pixels; i += 32) {  // the last load takes four bytes of the next pixels
+  for (; i + 34 <= n_pixels; i += 32) {  // the last load reads four bytes of the next pixels
     const uint8_t *const from = in + 3 * i;
     auto eight = [&](int k) __attribute__((target("avx2"), always_inline)) {
       const __m256i bytes =
@@ -158,7 +158,7 @@ CLONES static void rgb_gray(Pixels out, ConstPixels in, int64_t n_pixels, bool s
   Planes<uint8_t> from;
   const uint8_t *red = swap ? from.c : from.a, *blue = swap ? from.a : from.c;
   GrayWeights weights;
-  asm("" : "+m"(weights));  // Known weights would become shifts and additions, which are slower.
+  asm("" : "+m"(weights));  // Compile-time weights would become shifts and additions, which are slower.
   for_blocks(
       n_pixels, [&](int64_t first, int n) __attribute__((always_inline)) {
         from.load(in + 3 * first, n);
@@ -169,7 +169,7 @@ CLONES static void rgb_gray(Pixels out, ConstPixels in, int64_t n_pixels, bool s
 
 typedef uint8_t Bytes __attribute__((vector_size(16)));
 
-// Five pixels at a time: the sixteenth byte written is wrong until the next five are.
+// Five pixels at a time: the 16th byte written is wrong until the next step overwrites it.
 CLONES static void exchange(Pixels out, ConstPixels in, int64_t n_pixels) {
   const Bytes order = {2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, 14, 13, 12, 15};
   int64_t i = 0, n = 3 * n_pixels;
@@ -196,7 +196,7 @@ CLONES static void gray_ycbcr(Pixels out, ConstPixels in, int64_t n_pixels) {
 
 static void gray(uint8_t *out, const uint8_t *in, int64_t n_pixels, bool swap) {
 #if defined(__x86_64__)
-  // With AVX-512 the compiler does as well.
+  // With AVX-512, the compiler's code for rgb_gray is as fast.
   static const bool avx2 = __builtin_cpu_supports("avx2") && !__builtin_cpu_supports("x86-64-v4");
   if (avx2) return rgb_gray_avx2(out, in, n_pixels, swap);
 #endif

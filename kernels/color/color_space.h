@@ -6,7 +6,7 @@
 #include "core/convert.h"
 
 struct ColorSpaceArgs {
-  int32_t from, to;  // numbers of types.DALIImageType
+  int32_t from, to;  // values of types.DALIImageType
 };
 
 enum Space : int32_t { RGB, BGR, GRAY, YCBCR };
@@ -15,8 +15,8 @@ enum Space : int32_t { RGB, BGR, GRAY, YCBCR };
 constexpr double kRed = 0.299, kGreen = 0.587, kBlue = 0.114;
 constexpr double kLuma = 219.0 / 255, kChroma = 224.0 / 255;
 
-// The weights in units of 2^-15 are 9798, 19235 and 3735. Doubled they are split into bytes, so that all of it is
-// 16 bit arithmetic without loss: (256 high + low + 2^15) >> 16 = (high + (low >> 8) + 2^7) >> 8.
+// The weights in units of 2^-15 are 9798, 19235 and 3735. Doubled, they are split into bytes, so that 16-bit arithmetic
+// is exact: (256 high + low + 2^15) >> 16 = (high + (low >> 8) + 2^7) >> 8.
 struct GrayWeights {
   uint16_t high[3] = {76, 150, 29}, low[3] = {140, 70, 46};
 };

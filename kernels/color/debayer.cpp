@@ -9,30 +9,30 @@
 #include "color/interleave.h"
 #include "core/kernel.h"
 
-// The mean of two rounded up, which vectors have an instruction for.
+// The mean of two values, rounded up: one vector instruction.
 template <class T>
 static inline T mean_up(T a, T b) {
   return (T)((a + b + 1) >> 1);
 }
-// The mean of four in no wider numbers: the mean of two means is one too large if their sum is odd and one of them was
-// rounded up.
+// The rounded mean of four values without wider types. The mean of two means is one too large if their sum is odd and
+// one of them was rounded up.
 template <class T>
 static inline T mean4(T a, T b, T c, T d) {
   const T x = mean_up(a, b), y = mean_up(c, d);
   return (T)(mean_up(x, y) - (((a ^ b) | (c ^ d)) & (x ^ y) & 1));
 }
 
-// Three rows of colours: of the row's own colour, green, and the other one.
+// A row of each colour: that of the row's elements that are not green, green, and the third one.
 template <class T>
 struct Planes {
   T *__restrict own, *__restrict green, *__restrict other;
 };
 
-// How means are rounded: to the nearest, or as NPP does.
+// How means are rounded: to the nearest, or down as in NPP.
 enum Rounding { NEAREST, DOWN_BY_COLUMNS, DOWN_BY_ROWS };
 
-// Columns [0, n) of a row; rows[2] is it, the others are those above and below, and all have two columns more on each
-// side. `is_green` is all ones or zero per column.
+// Columns [0, n) of the row rows[2]; rows[1] and rows[3] are the rows above and below. All rows have two more columns
+// on each side. `is_green`: all ones or zero per column.
 template <Rounding kRounding, class T, class Green>
 static inline __attribute__((always_inline)) void colors(Planes<T> out, const T *const (&rows)[5], int64_t n,
                                                          const T *__restrict is_green, Green green) {
@@ -76,8 +76,8 @@ CLONES static void chroma(Planes<T> out, const T *const (&rows)[5], int64_t n, c
     return a < b ? side : b < a ? above : all;
   });
 }
-// (a * p + b * q + c * r) / 2^16, rounded. The first in numbers of 16 bits only: upper halves, and carries of the
-// lower.
+// (a * p + b * q + c * r) / 2^16, rounded. The first overload needs 16 bits only: it adds the upper halves of the
+// products and the carries of the lower halves.
 static inline __attribute__((always_inline)) uint16_t weighted(uint16_t a, uint16_t b, uint16_t c, uint16_t p,
                                                                uint16_t q, uint16_t r) {
   const uint16_t upper = (uint16_t)((uint16_t)((uint32_t)a * p >> 16) + (uint16_t)((uint32_t)b * q >> 16) +
@@ -91,14 +91,14 @@ static inline __attribute__((always_inline)) uint32_t weighted(uint32_t a, uint3
   return (a * p + b * q + c * r + (1u << 15)) >> 16;
 }
 
-// `luma` are weights in turn: that of each element's own colour and, one on, that of the elements beside it.
+// luma[x]: weight of the colour of element x; luma[x + 1]: of the elements beside it. `other`: of the third colour.
 template <class T>
 CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n, const T *__restrict is_green,
                         const uint16_t *__restrict luma, uint16_t other) {
   typedef std::conditional_t<sizeof(T) == 1, uint16_t, uint32_t> Sum;
   const T *__restrict up = rows[1], *__restrict in = rows[2], *__restrict down = rows[3];
   for (int64_t x = 0; x < n; x++) {
-    // Four times each colour.
+    // All sums are four times a colour.
     const Sum m = is_green[x] ? (Sum)-1 : (Sum)0, side = (Sum)(in[x - 1] + in[x + 1]), above = (Sum)(up[x] + down[x]);
     const Sum corners = (Sum)(up[x - 1] + up[x + 1] + down[x - 1] + down[x + 1]), v = (Sum)(4 * in[x]);
     const Sum near = (Sum)(side + (Sum)((side & m) | (above & ~m)));
@@ -107,7 +107,7 @@ CLONES static void gray(T *__restrict out, const T *const (&rows)[5], int64_t n,
   }
 }
 
-// `factor` is about 1/14 for each column.
+// `factor`: about 1/14, per column.
 CLONES static void gradients(Planes<uint8_t> out, const uint8_t *const (&rows)[5], int64_t n,
                              const uint8_t *__restrict is_green, const float *__restrict factor) {
   const uint8_t *__restrict r0 = rows[0], *__restrict r1 = rows[1], *__restrict r2 = rows[2], *__restrict r3 = rows[3],
@@ -135,22 +135,22 @@ static void debayer(const Tensor &out, const Tensor &in, const DebayerArgs &a, S
     if (h > 0 && w > 0) memset(to, 0, h * line * sizeof(T));
     return;
   }
-  // Loops go over whole vectors; what is behind the last column is not used.
+  // Loops process whole vectors; columns from w on are not used.
   const int64_t padded = (w + 63) / 64 * 64;
-  // Ones at even columns, or one later at odd ones; then the planes of a row.
+  // Masks: ones at even columns (masks[0]) or at odd columns (masks[1], one element on). Then the planes of a row.
   T *const all = scratch.array<T>(5 * (w + 64), 1), *const masks[2] = {all, all + 1};
   for (int64_t x = 0; x <= padded; x++) all[x] = x & 1 ? (T)0 : (T)-1;
-  uint16_t *const weights = scratch.array<uint16_t>(2 * (padded + 2), 2);  // of red rows, and of blue ones
+  uint16_t *const weights = scratch.array<uint16_t>(2 * (padded + 2), 2);  // for red rows, then for blue rows
   for (int64_t x = 0; x < padded + 2; x++) {
     weights[x] = x & 1 ? kLumaRed : kLumaGreen;
     weights[padded + 2 + x] = x & 1 ? kLumaBlue : kLumaGreen;
   }
   const Planes<T> planes = {all + 2 * (w + 64), all + 3 * (w + 64), all + 4 * (w + 64)};
   float *const factor = is_vng ? scratch.array<float>(padded, 3) : nullptr;
-  // Five rows with two columns more on each side, used in turn.
+  // A ring of five rows with two more columns on each side.
   const int64_t step = padded + 64;
   T *buffer = scratch.array<T>(5 * step);
-  int64_t next = 0;  // the first row that is not in the buffer yet; rows count from -2
+  int64_t next = 0;  // the first row not in the buffer yet; the first of all is -2
   const auto row = [&](int64_t y) { return buffer + (y + 2) % 5 * step + 2; };
   for (int64_t y = 0; y < h; y++) {
     for (; next < y + 5; next++) {

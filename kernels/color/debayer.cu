@@ -8,7 +8,7 @@ template <class To, class From>
 struct Debayer : GatherAtOnce<Debayer<To, From>, To> {
   typedef DebayerArgs Args;
   typedef typename From::T T;
-  static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates that are not the channel's
+  static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates without the channel
   const T *in;
   int32_t h, w, algorithm, row, column;
 
@@ -25,7 +25,7 @@ struct Debayer : GatherAtOnce<Debayer<To, From>, To> {
     int32_t y = place[kPlaces - 2], x = place[kPlaces - 1], color[3] = {};
     const bool mirrors = algorithm == BAYER_CHROMA || algorithm == BAYER_VNG;
     if (mirrors || (h > 2 && w > 2)) {
-      if (!mirrors) {  // the border repeats
+      if (!mirrors) {  // the border is repeated
         y = y < 1 ? 1 : y > h - 2 ? h - 2 : y;
         x = x < 1 ? 1 : x > w - 2 ? w - 2 : x;
       }

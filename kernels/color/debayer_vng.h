@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours by a variable number of gradients (Chang, Cheung and Pang, 1999), with OpenCV's integers: of the eight
-// directions from an element, those along which the mosaic changes little say how the other colours differ from its
-// own.
+// Demosaicing by a variable number of gradients (Chang, Cheung and Pang, 1999) with OpenCV's integer arithmetic: of the
+// eight directions from an element, those with small gradients determine how the other colours differ from its own.
 #pragma once
 #include "color/debayer.h"
 
-// Smaller images are made by bilinear interpolation, as OpenCV does.
+// Smaller images use bilinear interpolation, as in OpenCV.
 constexpr int32_t kVngSmallest = 8;
-// OpenCV divides by 14 with this factor where its vectors of eight elements don't reach; it decides about halves.
+// OpenCV's factor for 1/14 in columns that its vectors of eight elements don't cover; it changes how ties round.
 constexpr float kSeventh = 0.0714286f;
 
 struct VngColors {
-  int16_t a, b;  // at green elements the colour of the row's others, and that of the column's; else green and the rest
+  int16_t a, b;  // at green elements: colours of the row's and of the column's other elements; else: green and the
+                 // third colour
 };
 
-// Whether OpenCV's vectors reach column x. They begin at a row's first element that is not green.
+// Whether OpenCV's vectors cover column x. `first`: the row's first element that is not green, where they begin.
 SHARED bool in_vectors(int32_t x, int32_t width, int32_t first) {
   return x >= first && x < first + (width - first) / 8 * 8;
 }
 
-// Half to even. |x| is below 2^22.
+// Rounds half to even. Requires |x| < 2^22.
 SHARED __attribute__((always_inline)) int32_t vng_round(float x) {
-  const float shift = 12582912.f;  // 1.5 * 2^23: its last bit is 1
+  const float shift = 12582912.f;  // 1.5 * 2^23: floats of this size have a spacing of 1
   const float y = (x + shift) - shift;
   return (int32_t)y;
 }
 
-// All sums fit into 16 bits, of which vectors have more.
+// All sums fit into 16 bits, which allow more lanes per vector.
 SHARED __attribute__((always_inline)) int16_t vng_distance(int16_t a, int16_t b) {
   return (int16_t)(a < b ? b - a : a - b);
 }
 
-// Twice a direction's gradient, and twice the means of the colours along it: that of the element, a and b.
+// The gradient of a direction, and means of colours along it: the element's own, a and b. All are doubled.
 struct VngDirection {
   int16_t gradient, own, a, b;
 };
 
-// Up, down, left or right by (dy, dx); at(y, x) is the element that lies there from this one.
+// Up, down, left or right by (dy, dx). at(y, x): the element at that offset.
 template <bool kGreen, int dy, int dx, class At>
 SHARED __attribute__((always_inline)) VngDirection vng_straight(const At &at) {
-  constexpr int sy = dx ? 1 : 0, sx = dy ? 1 : 0;  // to the side
+  constexpr int sy = dx ? 1 : 0, sx = dy ? 1 : 0;  // one step to the side
   VngDirection d;
   d.gradient = 2 * (vng_distance(at(dy, dx), at(-dy, -dx)) + vng_distance(at(2 * dy, 2 * dx), at(0, 0))) +
                vng_distance(at(dy + sy, dx + sx), at(sy - dy, sx - dx)) +
@@ -73,7 +73,7 @@ SHARED __attribute__((always_inline)) VngDirection vng_diagonal(const At &at) {
   return d;
 }
 
-// `all` are the eight directions. Without loops, which keep compilers from vectors.
+// `all`: the eight directions. Loops would prevent vectorization.
 template <class... Directions>
 SHARED __attribute__((always_inline)) VngColors vng_mean(int16_t v, float seventh, const Directions &...all) {
   int16_t least = 0x7fff, most = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward DCT of ITU-T T.81, A.3.3, by the same algorithm as decode/inverse_dct.h goes back. Factors and rounding
-// are those of libjpeg's accurate integer method, so that the files' coefficients are too.
+// The forward DCT of ITU-T T.81, A.3.3, by the same algorithm as the inverse in decode/inverse_dct.h. Factors and
+// rounding are those of libjpeg's accurate integer method, which makes the coefficients equal to those of its files.
 #pragma once
 #include "core/tensor.h"
 
-// One dimension in place. Rows come first and keep two more bits; the columns' pass drops them. Coefficients are 8
-// times those of the standard then.
+// One dimension in place. Rows come first and keep two more bits, which the pass over columns drops. The resulting
+// coefficients are 8 times those of the standard.
 template <bool COLUMN>
 SHARED void forward_dct(int32_t *v) {
   constexpr int kShift = COLUMN ? 13 + 2 : 13 - 2;

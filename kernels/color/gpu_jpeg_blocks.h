@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of 8 x 8 samples through the DCT, the quantisation and back, by one thread in its registers. The numbers are
-// those of color/forward_dct.h and decode/inverse_dct.h: before it is rounded a pass is a sum of products, in any
-// order.
+// One thread applies DCT, quantisation and inverse DCT to a block of 8 x 8 samples in registers. The results equal
+// those of color/forward_dct.h and decode/inverse_dct.h: a pass is a sum of products that is rounded once, so their
+// order is free.
 #pragma once
 #include "color/forward_dct.h"
 #include "color/gpu_jpeg_colors.h"
 
-// For the quantiser q of a coefficient.
+// The quantiser q of a coefficient.
 struct JpegQuantizer {
-  float reciprocal;  // of 8 q, a little more
+  float reciprocal;  // slightly above 1 / (8 q)
   uint32_t q;
 };
 
-constexpr float kJpegInteger = 12582912.0f;  // 1.5 * 2^23: added, it leaves the integer in the low bits
+constexpr float kJpegInteger = 12582912.0f;  // 1.5 * 2^23: adding it leaves the integer in the low bits
 constexpr int32_t kJpegIntegerBits = 0x4b400000;
 
-// The quotients of this file are at most 1100 / q and lie 1 / 8q or more from the next tie, unless they are ties, which
-// go away from zero: any factor in (1, 1 + 1 / 8800) does. This is 1 + 2^-16.
+// Quotients are at most 1100 / q. Ties round away from zero; all others are at least 1 / 8q from a tie. So any factor
+// in (1, 1 + 1 / 8800) is right. This is 1 + 2^-16.
 DEVICE JpegQuantizer jpeg_quantizer_of(int32_t q) {
   return {__fdividef(1.0000152587890625f, (float)(8 * q)), (uint32_t)q};
 }
 
-// One row of samples from 8 bytes, as forward_dct<false>.
+// As forward_dct<false> for a row of samples in 8 bytes.
 DEVICE void jpeg_forward_row(int32_t *v, uint32_t low, uint32_t high) {
   constexpr int kShift = 13 - 2;
   constexpr int32_t half = 1 << (kShift - 1);
-  constexpr int32_t kMean = 8 * 128 * 4;  // samples are less by 128, which shows in the mean alone
+  constexpr int32_t kMean = 8 * 128 * 4;  // samples are shifted by -128, which only changes the mean
   v[0] = dot_bytes(high, 0x04040404, dot_bytes(low, 0x04040404, -kMean));
   v[4] = dot_bytes(high, 0x04fcfc04, dot_bytes(low, 0x04fcfc04, 0));
   const auto odd = [&](int32_t a, int32_t b, int32_t c, int32_t d) {
@@ -48,7 +48,7 @@ DEVICE void jpeg_forward_row(int32_t *v, uint32_t low, uint32_t high) {
   v[6] = even(4433, -10704);
 }
 
-// One dimension back in place, as inverse_dct<SHIFT>, and `more` more in all samples before they are divided.
+// As inverse_dct<SHIFT>, in place; adds `more` to all samples before the division.
 template <int SHIFT>
 DEVICE void jpeg_inverse(int32_t (&v)[8], int32_t more) {
   const int32_t mean = v[0] * 8192 + ((1 << (SHIFT - 1)) + more);
@@ -71,19 +71,19 @@ DEVICE void jpeg_inverse(int32_t (&v)[8], int32_t more) {
   v[4] = (a3 - o0 - z3) >> SHIFT;
 }
 
-// A column of coefficients times 8 to what the quantisation leaves of it.
+// Quantises and dequantises a column of coefficients, which are 8 times those of the standard.
 DEVICE void jpeg_quantize_column(int32_t (&v)[8], const JpegQuantizer *quantizers) {
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     const float coefficient = __int_as_float(v[k] + kJpegIntegerBits) - kJpegInteger;
     const JpegQuantizer by = quantizers[8 * k];
-    // The low half is the quotient, as a number of 16 bits; the high half meets a byte of zero.
+    // The low half is the quotient, a 16-bit integer; the high half is multiplied by a zero byte.
     v[k] = dot_halves<false>(__float_as_int(__fmaf_rn(coefficient, by.reciprocal, kJpegInteger)), by.q, 0);
   }
 }
 
-// A block of samples, one row after the other, to a plane whose rows are `stride` apart. Of luma the middle two pairs
-// of a row change places: then pixels that are 4 apart lie in one word.
+// Processes a block of samples, stored row after row, and writes it to a plane whose rows are `stride` bytes apart. If
+// `luma`, the middle two pairs of each row are swapped: then pixels that are 4 apart lie in one word.
 DEVICE void jpeg_block(uint8_t *to, int64_t stride, const uint4 *samples, const JpegQuantizer *quantizers, bool luma) {
   int32_t v[64];
 #pragma unroll

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels from planes of YCbCr with chroma of half the resolution, 8 of a row at a time.
+// Pixels from YCbCr planes with chroma at half resolution, 8 pixels of a row at a time.
 #pragma once
 #include "color/gpu_jpeg_colors.h"
 
-// Which bytes a thread takes of the words around its four samples of chroma, at columns x to x + 3 of which `last` is
-// the last that counts: beyond the borders those of the border.
+// Byte selectors for a thread's four chroma samples at columns x to x + 3 and those beside them. `last` is the last
+// column; beyond a border, the border's sample is repeated.
 struct JpegColumns {
   uint32_t even, odd, before, behind;
-  bool next;  // there are samples behind
+  bool next;  // whether there are samples behind
   DEVICE JpegColumns(int x, int last) : next(x + 4 <= last) {
     const int end = next ? 3 : last - x;
     even = 0x4040 | (uint32_t)min(2, end) << 8;
@@ -17,7 +17,7 @@ struct JpegColumns {
   }
 };
 
-// Samples of a row of chroma as pairs of 16 bits: numbers 0 and 2, 1 and 3, and those beside them, -1 and 4.
+// Chroma samples of a row as pairs of 16 bits: samples 0 and 2, 1 and 3, and their neighbours -1 and 4.
 struct JpegChroma {
   uint32_t even, odd, beside;
   DEVICE void read(const uint8_t *at, const JpegColumns &columns) {
@@ -30,8 +30,8 @@ struct JpegChroma {
   }
 };
 
-// Chroma of 8 pixels as pairs of 16 bits, of which the higher bytes count: of pixels 0 and 4, 1 and 5, 2 and 6, 3
-// and 7. Each is 3/4 of the nearer and 1/4 of the farther sample along both axes, rounded down and up by turns.
+// Chroma of 8 pixels as pairs of 16 bits, each in the higher byte: pixels 0 and 4, 1 and 5, 2 and 6, 3 and 7. Each is
+// 3/4 of the nearer and 1/4 of the farther sample along both axes, rounded down and up alternately.
 DEVICE void jpeg_interpolate(uint32_t (&c)[4], const JpegChroma &near, const JpegChroma &far) {
   constexpr uint32_t kUp = 0x00800080, kDown = 0x00700070;  // 8 and 7 sixteenths
   const uint32_t even = near.even * 48 + far.even * 16, odd = near.odd * 48 + far.odd * 16;
@@ -42,7 +42,7 @@ DEVICE void jpeg_interpolate(uint32_t (&c)[4], const JpegChroma &near, const Jpe
   c[3] = 3 * odd + (__byte_perm(even, beside, 0x7632) + kDown);
 }
 
-// Sums of two numbers of 16 bits each, from 0 to 255.
+// Sums of pairs of 16-bit integers, clamped to [0, 255].
 DEVICE uint32_t jpeg_sums(uint32_t a, uint32_t b) {
 #ifdef __CUDA_ARCH__
   return __viaddmin_s16x2_relu(a, b, 0x00ff00ff);
@@ -56,11 +56,11 @@ DEVICE uint32_t jpeg_sums(uint32_t a, uint32_t b) {
 #endif
 }
 
-// 8 pixels from luma as jpeg_block leaves it and chroma, as jpeg_rgb of decode/jpeg_pixels.h. As the products' factors
-// have 16 bits, larger ones are two of them.
+// 8 pixels from luma, in the order of jpeg_block, and chroma, as by jpeg_rgb of decode/jpeg_pixels.h. Factors have 16
+// bits; larger ones are split in two.
 DEVICE void jpeg_rgb_words(uint32_t (&w)[6], uint2 luma, const uint32_t (&blue)[4], const uint32_t (&red)[4]) {
   constexpr uint32_t kHalf = 1 << 15;
-  const auto twice = [](uint32_t pair, uint32_t a, uint32_t b, uint32_t more) {  // the integers of a * x + b * x + more
+  const auto twice = [](uint32_t pair, uint32_t a, uint32_t b, uint32_t more) {  // (a * x + b * x + more) >> 16
     const uint32_t low = dot_unsigned_halves<false>(b << 16, pair, dot_unsigned_halves<false>(a << 16, pair, more));
     const uint32_t high = dot_unsigned_halves<true>(b << 16, pair, dot_unsigned_halves<true>(a << 16, pair, more));
     return __byte_perm(low, high, 0x7632);
@@ -71,7 +71,7 @@ DEVICE void jpeg_rgb_words(uint32_t (&w)[6], uint2 luma, const uint32_t (&blue)[
     const uint32_t y = (k < 2 ? luma.x : luma.y) >> k % 2 * 8 & 0x00ff00ff;
     r[k] = jpeg_sums(y, twice(red[k], 45941, 45940, kHalf - 128u * 91881));    // 1.40200
     b[k] = jpeg_sums(y, twice(blue[k], 58065, 58065, kHalf - 128u * 116130));  // 1.77200
-    // 0.34414, 0.71414; what is subtracted is the complement of one less, rounded down
+    // 0.34414, 0.71414; floor(-s / 2^16) is ~floor((s - 1) / 2^16)
     constexpr uint32_t more = 0u - kHalf - 128u * (22554 + 46802) - 1;
     const uint32_t low =
         dot_unsigned_halves<false>(46802 << 16, red[k], dot_unsigned_halves<false>(22554 << 16, blue[k], more));
@@ -86,8 +86,8 @@ DEVICE void jpeg_rgb_words(uint32_t (&w)[6], uint2 luma, const uint32_t (&blue)[
   w[3] = __byte_perm(rg0, br0, 0x7632), w[4] = __byte_perm(gb1, rg2, 0x7632), w[5] = __byte_perm(br2, gb3, 0x7632);
 }
 
-// 8 pixels of a row, of which those from column x on, before `width`, exist. Where the lanes `before` and `behind` have
-// those beside them, each lane writes whole words, the first of them with the last bytes of the lane before.
+// Stores 8 pixels of a row from column x on, those inside [0, width). If the lanes `before` and `behind` hold the
+// neighbouring pixels, each lane writes whole words, the first with the last bytes of the lane before.
 DEVICE void jpeg_store(uint8_t *row, const uint32_t (&w)[6], int x, int width, bool valid, bool before, bool behind) {
   const uint32_t last = __shfl_up_sync(0xffffffffu, w[5], 1);
   if (!valid) return;
@@ -126,7 +126,7 @@ DEVICE void jpeg_store(uint8_t *row, const uint32_t (&w)[6], int x, int width, b
     if (ahead < 3) ((uint16_t *)words)[1] = (uint16_t)(shifted[0] >> 16);
   }
   const int bytes = end & 3;
-  if (!behind && bytes) {  // those of the last word
+  if (!behind && bytes) {  // the bytes of the last word
     if (bytes > 1) *(uint16_t *)((uint8_t *)words + end - bytes) = (uint16_t)rest;
     if (bytes & 1) ((uint8_t *)words)[end - 1] = (uint8_t)(rest >> 8 * (bytes - 1));
   }

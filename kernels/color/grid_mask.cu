@@ -14,7 +14,7 @@ struct GridMaskPainter {
 #pragma unroll
     for (int d = 0; d < N; d++) extent[d] = (int32_t)sample.shape[d];
   }
-  // The run may go on in the next row.
+  // A run may continue in the next row.
   static constexpr int kRows = 2;
   template <int V>
   DEVICE void paint(T (&x)[V], int32_t row, int32_t column, int begin, int end) const {
@@ -34,7 +34,7 @@ struct GridMaskPainter {
       y_cosine[r] = (float)y * a.cosine, y_sine[r] = (float)y * a.sine;
     }
     if (across) fixed[0] = (int32_t)a.first_x + column - begin, fixed[1] = fixed[0] - extent[N - 1];
-    const int behind = begin + extent[N - 1] - column;  // of the row
+    const int behind = begin + extent[N - 1] - column;  // index in the run where the next row begins
 #pragma unroll
     for (int p = 0; p < V / C; p++) {
       const bool next = p >= behind;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Black squares on a grid, which may be turned.
+// Black squares on a grid, which may be rotated.
 #pragma once
 #include "core/convert.h"
 
 struct GridMaskArgs {
-  float cosine, sine;  // of the angle, by the size of a tile
-  float left, top;     // the shift by the size of a tile
+  float cosine, sine;  // of the angle, divided by the size of a tile
+  float left, top;     // the shift divided by the size of a tile
   float ratio;
-  int64_t first_y, first_x;  // where the part of the image lies that is there
+  int64_t first_y, first_x;  // position of the stored part of the image
   int32_t y_axis, x_axis;
 };
 

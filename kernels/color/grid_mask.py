@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Squares on a grid: samples are copied in runs and painted pixel by pixel."""
+"""Squares on a grid: samples are copied in runs of pixels, in which masked pixels are set to zero."""
 
 from __future__ import annotations
 

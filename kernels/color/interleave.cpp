@@ -13,7 +13,7 @@ void plain(const T *__restrict a, const T *__restrict b, const T *__restrict c, 
 }
 
 #if defined(__x86_64__)
-// At least 32 bytes of each plane; the last step overlaps the one before.
+// Requires at least 32 bytes of each plane; the last step overlaps the one before.
 template <class T>
 __attribute__((target("avx2"))) void avx2(const T *a, const T *b, const T *c, int64_t n, T *out) {
   constexpr int64_t kStep = 32 / (int64_t)sizeof(T);

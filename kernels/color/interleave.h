@@ -15,8 +15,8 @@ void interleave(const uint16_t *a, const uint16_t *b, const uint16_t *c, int64_t
 // For elements of `Size` bytes, 16 / Size of which make a group of 16 bytes.
 template <int Size>
 struct Interleaving {
-  alignas(16) int8_t order[3][16];    // where each byte of a group comes from, modulo 16: a permutation for each plane
-  alignas(16) int8_t mask[3][3][16];  // which bytes of the three groups of output are of a plane
+  alignas(16) int8_t order[3][16];    // source of each byte of a group, modulo 16: a permutation per plane
+  alignas(16) int8_t mask[3][3][16];  // which bytes of the three output groups belong to a plane
   constexpr Interleaving() : order(), mask() {
     constexpr int n = 16 / Size;
     for (int plane = 0; plane < 3; plane++) {

@@ -28,7 +28,7 @@ void give_up(j_common_ptr c) {
 
 void print_nothing(j_common_ptr) {}
 
-// With chroma of half the resolution, as is usual for photographs. False if it failed.
+// Chroma has half the resolution, as usual for photographs. Returns false on failure.
 bool encode(Encoder &e, const uint8_t *rgb, int64_t height, int64_t width, int quality) {
   e.c.err = jpeg_std_error(&e.errors);
   e.errors.error_exit = give_up;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// Two launches: jpeg_squeeze takes macroblocks of 16 x 16 pixels to YCbCr with chroma of half the resolution, through
-// the DCT and the quantisation and back, to planes in the scratch memory; jpeg_expand makes pixels of the planes, as
-// interpolated chroma needs neighbours. Each step rounds as libjpeg does; what a file would lose no more is left out.
+// Two launches. jpeg_squeeze converts macroblocks of 16 x 16 pixels to YCbCr with chroma at half resolution, applies
+// DCT, quantisation and inverse DCT, and writes planes to scratch memory. jpeg_expand makes pixels from the planes, as
+// chroma interpolation needs neighbours. Each step rounds as libjpeg does; lossless steps are omitted.
 #include "color/gpu_jpeg_blocks.h"
 #include "color/gpu_jpeg_pixels.h"
 #include "color/jpeg_compression.h"
 #include "core/gpu_runs.h"
 #include "decode/jpeg_pixels.h"
 
-constexpr int kMacroblocks = 16, kBlocksEach = 6;  // that a block of threads takes at a time; 4 of luma, 2 of chroma
-constexpr int kBlockBytes = 80;                    // of samples; with this stride threads don't meet in a bank
+constexpr int kMacroblocks = 16, kBlocksEach = 6;  // per block of threads at a time; 4 of luma, 2 of chroma
+constexpr int kBlockBytes = 80;                    // bytes per block of samples; this stride avoids bank conflicts
 
 // ITU-T T.81, tables K.1 and K.2.
 __constant__ uint8_t kQuantizers[2][64] = {
@@ -24,7 +24,7 @@ __constant__ uint8_t kQuantizers[2][64] = {
 DEVICE int jpeg_least(int a, int b) { return a < b ? a : b; }
 DEVICE int jpeg_most(int a, int b) { return a > b ? a : b; }
 
-// Along an axis: the macroblocks that a window of the image needs, with a sample of chroma around it.
+// Along an axis: the macroblocks for a window of the image and one more sample of chroma around it.
 struct JpegSpan {
   int size, chroma, begin, window, first, count;
   DEVICE JpegSpan(int64_t full, int origin, int64_t stored)
@@ -52,8 +52,8 @@ struct JpegSample {
   DEVICE uint8_t *plane(int plane) const { return planes + (int64_t)(plane ? 3 + plane : 0) * 64 * y.count * x.count; }
 };
 
-// 8 x 2 pixels of two rows, beyond the right border those of the border. All threads of a warp take the same way,
-// however their rows are aligned.
+// 8 pixels of each of two rows; beyond the right border, its pixel is repeated. All threads of a warp take the same
+// branch, however their rows are aligned.
 DEVICE void jpeg_pixel_pairs(uint32_t (&pixels)[2][6], const JpegSample &s, int above, int below, int left) {
   const uint8_t *rows[2] = {s.in + (int64_t)above * s.x.size * 3, s.in + (int64_t)below * s.x.size * 3};
   if (left + 8 <= s.x.size) {
@@ -87,7 +87,7 @@ DEVICE void jpeg_pixel_pairs(uint32_t (&pixels)[2][6], const JpegSample &s, int 
     }
 }
 
-// What 8 x 2 pixels of a macroblock are in YCbCr, to their places in its 6 blocks of samples.
+// Converts 8 x 2 pixels of a macroblock to YCbCr and stores them in its 6 blocks of samples.
 DEVICE void jpeg_colors(uint8_t *luma, uint8_t *chroma, const JpegSample &s, int y, int x) {
   uint32_t pixels[2][6];
   jpeg_pixel_pairs(pixels, s, jpeg_least(y, s.y.size - 1), jpeg_least(y + 1, s.y.size - 1), x);
@@ -95,7 +95,7 @@ DEVICE void jpeg_colors(uint8_t *luma, uint8_t *chroma, const JpegSample &s, int
   jpeg_spread(p[0], pixels[0]), jpeg_spread(p[1], pixels[1]);
 #pragma unroll
   for (int r = 0; r < 2; r++) *(uint2 *)(luma + 8 * r) = jpeg_luma_of(p[r]);
-  // Below the image luma repeats its last row, chroma its own, which is a mean of two.
+  // Below the image, luma repeats its last row. Chroma repeats its own last row, a mean of two.
   if (y >= s.y.size) {
     const int above = 2 * (s.y.chroma - 1);
     jpeg_pixel_pairs(pixels, s, above, jpeg_least(above + 1, s.y.size - 1), x);
@@ -105,10 +105,10 @@ DEVICE void jpeg_colors(uint8_t *luma, uint8_t *chroma, const JpegSample &s, int
   *(uint32_t *)(chroma + kMacroblocks * kBlockBytes) = jpeg_chroma_of<true>(p[0], p[1]);
 }
 
-// A thread for each block of samples of kMacroblocks: 2 rows of blocks of luma, then the blue ones, then the red ones.
+// One thread per block of samples of kMacroblocks: 2 rows of luma blocks, then the blue ones, then the red ones.
 constexpr int kSqueezeThreads = kMacroblocks * kBlocksEach;
 DEVICE void jpeg_squeeze(const Launch &l) {
-  constexpr int kAcross = 2 * kMacroblocks;  // blocks of luma side by side
+  constexpr int kAcross = 2 * kMacroblocks;  // blocks of luma per row
   __shared__ __align__(16) uint8_t samples[kSqueezeThreads * kBlockBytes];
   __shared__ __align__(16) JpegQuantizer quantizers[2][64];
   __shared__ int2 places[kMacroblocks];
@@ -150,19 +150,19 @@ DEVICE void jpeg_squeeze(const Launch &l) {
   }
 }
 
-// Of images so narrow that chroma is repeated, not interpolated.
+// For images so narrow that chroma is repeated, not interpolated.
 DEVICE void jpeg_expand_narrow(const JpegSample &s) {
   for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < s.y.window * s.x.window; k += gridDim.x * blockDim.x) {
     const int row = k / s.x.window, y = s.y.begin + row - s.y.first * 16, x = s.x.begin + k - row * s.x.window;
     const int64_t at = (int64_t)(y / 2) * s.stride(1) + x / 2;
-    const uint8_t luma = s.plane(0)[(int64_t)y * s.stride(0) + (x & 1) + (x & 2) * 2];  // as jpeg_block orders them
+    const uint8_t luma = s.plane(0)[(int64_t)y * s.stride(0) + (x & 1) + (x & 2) * 2];  // in the order of jpeg_block
     jpeg_rgb(s.out + (int64_t)k * 3, luma, s.plane(1)[at], s.plane(2)[at]);
   }
 }
 
-// Threads take 8 x 4 pixels, those of a warp side by side.
+// A thread makes 8 x 4 pixels; threads of a warp lie side by side.
 DEVICE void jpeg_expand(const Launch &l) {
-  constexpr int kPairs = 2;  // of rows
+  constexpr int kPairs = 2;  // of rows per thread
   const int lane = threadIdx.x % 32;
   FOR_SAMPLES(i, l) {
     const JpegSample s(l, i);
@@ -174,7 +174,7 @@ DEVICE void jpeg_expand(const Launch &l) {
     const int left = s.x.begin >> 3, across = ((s.x.begin + s.x.window - 1) >> 3) - left + 1;
     const int top = s.y.begin >> 1, bottom = (s.y.begin + s.y.window - 1) >> 1;
     const int n = (bottom - top + kPairs) / kPairs * across;
-    // The last row and column of chroma that the planes have; columns count from theirs on.
+    // The last row of chroma in the planes, and the last column, relative to the planes' first.
     const int last_row = jpeg_least(s.y.chroma, (s.y.first + s.y.count) * 8) - 1;
     const int last = jpeg_least(s.x.chroma, (s.x.first + s.x.count) * 8) - 1 - s.x.first * 8;
     const int below[2] = {s.stride(0), s.stride(1)};

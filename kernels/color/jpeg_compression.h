@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// An image as it comes back from JPEG compression.
+// An image after JPEG compression and decompression.
 #pragma once
 #include "core/tensor.h"
 
 struct JpegCompressionArgs {
   int32_t quality;    // 1 to 100
-  int32_t y, x;       // where the window begins that is wanted
-  int64_t planes[2];  // GPU: where the sample's planes begin and end in the scratch memory
+  int32_t y, x;       // origin of the output window
+  int64_t planes[2];  // GPU: begin and end of the sample's planes in scratch memory
 };
 
-// A number of the quantisation tables of ITU-T T.81, K.1, scaled as libjpeg does.
+// Scales an entry of the quantisation tables of ITU-T T.81, K.1, as libjpeg does.
 SHARED int32_t jpeg_quantizer(int32_t base, int32_t quality) {
   const int32_t percent = quality < 50 ? 5000 / quality : 200 - 2 * quality, q = (base * percent + 50) / 100;
   return q < 1 ? 1 : q > 255 ? 255 : q;

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG's losses: a launch makes planes of YCbCr with them, one makes pixels of the planes."""
+"""JPEG's losses: one launch makes YCbCr planes with the losses, a second one makes pixels from the planes."""
 
 from __future__ import annotations
 
 from penstock.gpu.launch import Phase, Task, grid_of, several_each
 
-_MACROBLOCK = 384  # bytes of planes
-_AT_ONCE = 16  # macroblocks that a block of threads takes, a thread for each of their 6 blocks of samples
-_THREADS = 128  # of 8 x 4 pixels each
-_AROUND = 16  # bytes behind the planes that may be read
+_MACROBLOCK = 384  # bytes of planes per macroblock
+_AT_ONCE = 16  # macroblocks per block of threads, one thread for each of their 6 blocks of samples
+_THREADS = 128  # per block, with 8 x 4 pixels each
+_AROUND = 16  # readable bytes after the planes
 
 
 def plan(task: Task) -> list[Phase]:

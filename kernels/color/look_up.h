@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one byte by a table of all 256 results, in vector registers where the processor can.
+// Maps bytes through a table of all 256 results, in vector registers if the processor supports it.
 #pragma once
 #include <cstdint>
 #if defined(__aarch64__)
@@ -9,7 +9,7 @@
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)
-// Whether a permutation of vectors finds 64 bytes at once.
+// Whether a vector permutation looks up 64 bytes at once.
 inline bool can_permute() {
   static const bool can = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
   return can;
@@ -19,7 +19,7 @@ inline bool can_look_up() {
   return can;
 }
 
-// A permutation finds 64 bytes at once in 128 entries: two of them, and the highest bit chooses.
+// One permutation looks up 64 bytes in 128 entries. Two are needed; the highest bit of a byte selects.
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) inline void look_up_permuted(uint8_t *out, const uint8_t *in,
                                                                                     int64_t n, const uint8_t *table) {
   const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64);
@@ -32,11 +32,11 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) inline void look_up_permu
   }
 }
 
-// The lower half of a byte finds one of 16 in each of 16 parts of the table; each bit of the upper half leaves half of
-// what was found.
+// The lower 4 bits of a byte look up an entry in each of 16 parts of the table; each of the upper 4 bits halves the
+// candidates.
 __attribute__((target("avx2"), always_inline)) inline __m256i look_up_halves(__m256i x, const uint8_t *table) {
   const __m256i low = _mm256_and_si256(x, _mm256_set1_epi8(15));
-  // The highest bit of a byte chooses.
+  // blendv selects by the highest bit of a byte.
   const __m256i bit4 = _mm256_slli_epi16(x, 3), bit5 = _mm256_slli_epi16(x, 2), bit6 = _mm256_slli_epi16(x, 1);
   auto found = [&](int part) __attribute__((target("avx2"), always_inline)) {
     const __m128i of_part = _mm_loadu_si128((const __m128i *)(table + 16 * part));
@@ -61,7 +61,7 @@ __attribute__((target("avx2"))) inline void look_up_avx2(uint8_t *out, const uin
   for (; i < n; i++) out[i] = table[in[i]];
 }
 
-// Only where can_look_up().
+// Requires can_look_up().
 inline void look_up(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *table) {
   can_permute() ? look_up_permuted(out, in, n, table) : look_up_avx2(out, in, n, table);
 }
@@ -69,7 +69,7 @@ inline void look_up(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *t
 inline bool can_permute() { return false; }
 inline bool can_look_up() { return true; }
 
-// NEON finds a byte in 64; what lies beyond stays as it was found in the 64 before.
+// NEON looks up bytes in 64 entries. For indices out of range, vqtbx4q_u8 keeps the previous result.
 inline void look_up(uint8_t *out, const uint8_t *in, int64_t n, const uint8_t *table) {
   const uint8x16x4_t a = vld1q_u8_x4(table), b = vld1q_u8_x4(table + 64);
   const uint8x16x4_t c = vld1q_u8_x4(table + 128), d = vld1q_u8_x4(table + 192);

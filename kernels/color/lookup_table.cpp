@@ -4,14 +4,14 @@
 #include "color/look_up.h"
 #include "core/kernel.h"
 
-// Types of one size are moved alike.
+// Out: values are only copied, so any type of the same size will do.
 template <class Out, class In>
 CLONES static void look(Out *__restrict out, const In *__restrict in, int64_t n, const Out *__restrict table,
                         uint32_t size) {
   for (int64_t i = 0; i < n; i++) out[i] = table[table_index(in[i], size)];
 }
 
-// Of bytes there are so few that each has a value of its own: no comparison is needed.
+// The table has all 256 entries, so no range check is needed.
 template <class Out>
 CLONES static void look_bytes(Out *__restrict out, const uint8_t *__restrict in, int64_t n,
                               const Out *__restrict table) {

@@ -3,7 +3,7 @@
 #include "color/lookup_table.h"
 #include "core/gpu_chain.h"
 
-// The table is read through the cache of the multiprocessor, where those of bytes always fit.
+// Read through the L1 cache, where tables for bytes always fit.
 template <class To, class From>
 struct LookupTable : Local<To, From> {
   typedef LookupTableArgs Args;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers become values of a table.
+// Maps integers through a table.
 #pragma once
 #include "core/convert.h"
 
 struct LookupTableArgs {
-  const uint8_t *table;  // of `size` values of the output's type, and behind them the one for all other integers
+  const uint8_t *table;  // `size` values of the output's type, then the default value
   int32_t size;          // at most 65536
 };
 
-// Where the value of x stands: `size` for what has none.
+// Index of x in the table; `size`, the index of the default value, if out of range.
 template <class In>
 SHARED uint32_t table_index(In x, uint32_t size) {
   if constexpr (sizeof(In) == 8) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colors of pictures of bytes, plane after plane, each step rounded to float as PyTorch does it. (It multiplies and
-// adds in one step.)
+// Colours of uint8 pictures, plane after plane. Each step is rounded to float as in PyTorch, which uses fused
+// multiply-add.
 #include <cmath>
 #include <cstdint>
 
@@ -24,8 +24,8 @@ CLONES void mix(uint8_t *__restrict out, const uint8_t *__restrict in, const uin
     out[i] = (uint8_t)(int)clamp(std::fma((float)other[i], rest, (float)in[i] * share), 255);
 }
 
-// Around the circle, a channel is as large as it can be for two sixths, falls, is low for two, and rises. Green does so
-// two sixths behind red, and blue two behind green.
+// Around the hue circle, a channel is high for two sixths, falls for one, is low for two, and rises for one. Green lags
+// red by two sixths, and blue lags green by two.
 inline uint8_t channel(int sixth, float value, float low, float falling, float rising) {
   const int k = sixth >= 6 ? sixth - 6 : sixth;
   const float x = k == 0 || k == 5 ? value : k == 1 ? falling : k == 4 ? rising : low;
@@ -74,7 +74,7 @@ CLONES void take(uint8_t *out, const uint8_t *in, int64_t n, int64_t step) {
 
 }  // namespace
 
-// Below, pictures are dense: n of them, with three planes of `size` elements.
+// Below, pictures are dense: n pictures with three planes of `size` elements each.
 
 // Rounded down.
 EXPORT void picture_luma(const uint8_t *in, int64_t n, int64_t size, uint8_t *out) {
@@ -100,10 +100,10 @@ EXPORT void picture_hue(const uint8_t *in, int64_t n, int64_t size, float shift,
 }
 EXPORT_LONG(picture_hue)
 
-// How often each value is in each of n planes: (n, 256).
+// Histograms of n planes: (n, 256).
 EXPORT void plane_counts(const uint8_t *in, int64_t n, int64_t size, int64_t *out) {
   for (int64_t i = 0; i < n; i++, in += size, out += 256) {
-    uint32_t counts[4][256] = {};  // four, as neighbours are often the same
+    uint32_t counts[4][256] = {};  // four, as neighbours are often equal and would wait for the same counter
     int64_t at = 0;
     for (; at + 4 <= size; at += 4)
       for (int k = 0; k < 4; k++) counts[k][in[at + k]]++;
@@ -113,7 +113,7 @@ EXPORT void plane_counts(const uint8_t *in, int64_t n, int64_t size, int64_t *ou
 }
 EXPORT_LONG(plane_counts)
 
-// Each value replaced by that of a table. `shared` planes one after the other have one table.
+// Maps each value through a table; `shared` consecutive planes have the same table.
 EXPORT void plane_tables(const uint8_t *in, int64_t n, int64_t size, const uint8_t *tables, int64_t shared,
                          uint8_t *out) {
   for (int64_t i = 0; i < n; i++, in += size, out += size) {
@@ -123,7 +123,7 @@ EXPORT void plane_tables(const uint8_t *in, int64_t n, int64_t size, const uint8
 }
 EXPORT_LONG(plane_tables)
 
-// A dense copy of n pictures, whose elements lie `steps` (pictures, channels, rows, pixels) bytes apart.
+// Copies n pictures to dense memory. `steps`: strides in bytes (pictures, channels, rows, pixels).
 EXPORT void picture_planes(const uint8_t *in, int64_t n, int64_t channels, int64_t height, int64_t width,
                            const int64_t *steps, uint8_t *out) {
   for (int64_t i = 0; i < n; i++)

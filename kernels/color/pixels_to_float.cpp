@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a picture as floats, channels first: (x * scale / divisor - mean) / deviation, each step rounded to float as
-// PyTorch does it. (torchvision divides by 255 in ToTensor, and multiplies by 1 / 255 in ToDtype.)
+// Converts pictures of bytes to floats, channels first: (x * scale / divisor - mean) / deviation, each step rounded to
+// float as in PyTorch. (torchvision divides by 255 in ToTensor, and multiplies by 1 / 255 in ToDtype.)
 #include <cstdint>
 
 #include "core/kernel.h"
@@ -40,8 +40,8 @@ CLONES void row(float *out, const uint8_t *in, int64_t n, int64_t step, Way w) {
 
 }  // namespace
 
-// n pictures (height, width) of `channels`, whose elements lie `steps` (pictures, channels, rows, pixels) bytes apart.
-// `mean` and `deviation` are 0 and 1 for what is only scaled.
+// n pictures (height, width) of `channels` channels. `steps`: strides in bytes (pictures, channels, rows, pixels). For
+// scaling only, `mean` is 0 and `deviation` 1.
 EXPORT void pixels_to_float(const uint8_t *in, int64_t n, int64_t channels, int64_t height, int64_t width,
                             const int64_t *steps, float scale, float divisor, const float *mean, const float *deviation,
                             float *out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of operators on colours for a whole batch: columns in, columns out.
+// Arguments of colour operators for a whole batch: columns in, columns out.
 #include <cmath>
 
 #include "core/program.h"
@@ -13,8 +13,8 @@ void multiply(const double *x, const double *y, double *out) {
 
 }  // namespace
 
-// Matrices (n, 9) on RGB that turn the hue by degrees, multiply the saturation and then all channels by `value` and by
-// `contrast`; a column (n) that is null has no effect. `to_yiq` and `to_rgb` are 3x3.
+// Matrices (n, 9) on RGB that rotate the hue (degrees), multiply the saturation, and then multiply all channels by
+// `value` and `contrast`. Columns (n); a null column has no effect. `to_yiq`, `to_rgb`: 3 x 3.
 EXPORT void color_matrices(int64_t n, const float *hue, const float *saturation, const float *value,
                            const float *contrast, const double *to_yiq, const double *to_rgb, float *out) {
   for (int64_t i = 0; i < n; i++) {
@@ -31,8 +31,7 @@ EXPORT void color_matrices(int64_t n, const float *hue, const float *saturation,
 EXPORT_SHORT(color_matrices)
 EXPORT_INSTRUCTION(color_matrices)
 
-// Offsets (n, 3) that keep `center`, in halves, where it is when values are stretched by `contrast`, then multiplied by
-// `value`.
+// Offsets (n, 3) such that `contrast` stretches values around `center` / 2, before they are multiplied by `value`.
 EXPORT void color_offsets(int64_t n, const float *value, const float *contrast, int32_t center, float *out) {
   for (int64_t i = 0; i < n; i++)
     for (int k = 0; k < 3; k++) out[3 * i + k] = value[i] * (1.0f - contrast[i]) * (0.5f * (float)center);

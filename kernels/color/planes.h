@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three interleaved channels split into planes and put back, a block of pixels at a time: arithmetic between the
-// channels of a pixel becomes arithmetic between arrays, which compilers turn into SIMD.
+// Splits three interleaved channels into planes and back, a block of pixels at a time: arithmetic between channels
+// becomes arithmetic between arrays, which compilers vectorize.
 #pragma once
 #include "core/tensor.h"
 
-constexpr int kPlane = 256;  // pixels of a block; all planes of a block stay in the first level cache
+constexpr int kPlane = 256;  // pixels per block; all planes of a block fit in the L1 cache
 
 template <class T>
 struct Planes {
@@ -19,7 +19,7 @@ struct Planes {
   }
 };
 
-// Calls f(first pixel, number of pixels) block after block; whole blocks with a constant number, which unrolls better.
+// Calls f(first pixel, number of pixels) for each block. Whole blocks have a constant number, which unrolls better.
 template <class F>
 inline __attribute__((always_inline)) void for_blocks(int64_t n, F f) {
   int64_t i = 0;

@@ -4,7 +4,7 @@
 #include "coord/coord_flip.h"
 #include "core/gpu.h"
 
-// A thread takes a coordinate.
+// One thread per coordinate.
 DEVICE void coord_flip_all(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     const CoordFlipArgs *a = (const CoordFlipArgs *)l.args[0] + sample;

@@ -5,5 +5,5 @@
 
 struct CoordFlipArgs {
   float sign[3];    // 1 or -1
-  float offset[3];  // -0 where the sign is 1, so that nothing changes
+  float offset[3];  // -0 if the sign is 1, so that x + offset is x
 };

@@ -3,7 +3,7 @@
 
 #include "core/kernel.h"
 
-// kRows, kColumns: 0 if not known before.
+// kRows, kColumns: 0 if not known at compile time.
 template <int kRows, int kColumns, class Out, class In>
 CLONES static void transform(Out *__restrict out, const In *__restrict in, int64_t n, const CoordTransformArgs &args,
                              int n_rows, int n_columns) {

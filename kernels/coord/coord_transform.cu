@@ -3,7 +3,7 @@
 #include "coord/coord_transform.h"
 #include "core/gpu.h"
 
-// A thread takes a point; the matrix stays in registers. ROWS, COLUMNS: 0 if samples differ.
+// One thread per point; the matrix stays in registers. ROWS, COLUMNS: 0 if samples differ.
 template <class Out, class In, int ROWS, int COLUMNS>
 DEVICE void coord_transform_all(const Launch &l) {
   FOR_SAMPLES(sample, l) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points under an affine map: y = M x + T.
+// Affine transform of points: y = M x + T.
 #pragma once
 #include "core/convert.h"
 
 constexpr int kCoordDims = 6;  // most coordinates of a point
 
 struct CoordTransformArgs {
-  float matrix[36];  // row after row, each as long as an input point
+  float matrix[36];  // (rows, columns), row-major; columns is the length of an input point
   float shift[6];
 };
 

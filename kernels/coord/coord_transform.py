@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points under a matrix: a thread takes a point; the types and, where all samples agree, its size are compiled in."""
+"""Affine transform of points: a thread per point; the types and, if all samples agree, its size are compiled in."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands outside of an image, and images and volumes as filters see them.
+// Border modes, and the layout of images and volumes in filters.
 #pragma once
 #include "core/tensor.h"
 
 enum : int32_t { REFLECT_101, REFLECT_1001, WRAP, CLAMP, CONSTANT };  // dcb|abcd|cba, cba|abcd|dcb, bcd|abcd|abc
 
-// The place along an axis of n elements (at least 1) that stands for i, which may lie outside; -1 for CONSTANT there.
+// Index of the element that stands for i on an axis of n elements (at least 1). i may be outside; then -1 for CONSTANT.
 template <class Int>
 SHARED Int border_place_of(Int i, Int n, int border) {
   if (i >= 0 && i < n) return i;
@@ -19,11 +19,11 @@ SHARED Int border_place_of(Int i, Int n, int border) {
 }
 SHARED int64_t border_place(int64_t i, int64_t n, int border) { return border_place_of<int64_t>(i, n, border); }
 
-// `outer` images or volumes, one behind the other, of d slices, h rows, w columns and c channels.
+// `outer` images or volumes in sequence, each of d slices, h rows, w columns and c channels.
 struct Grid {
   int64_t outer, d, h, w, c;
   Grid() = default;
-  // The first n_outer axes count images, the n_space axes behind them are those of space, and channels may follow.
+  // The first n_outer axes count images; the next n_space axes are spatial; the others are channels.
   SHARED Grid(const Tensor &x, int n_outer, int n_space) {
     int64_t space[3] = {1, 1, 1};
     outer = c = 1;

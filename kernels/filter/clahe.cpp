@@ -36,10 +36,10 @@ static void make_table(uint8_t *table, int32_t *counts, const ClaheTiles &t) {
   }
 }
 
-// What all rows have in common: for each column the tiles around it and the weight of the second.
+// Per column, the same for all rows: the tiles around it and the weight of the second.
 struct Columns {
   int64_t n_runs;
-  int64_t *ends, *low, *high;  // runs of columns between the same tiles
+  int64_t *ends, *low, *high;  // runs of columns between the same two tiles
   float *weight;
 };
 
@@ -69,7 +69,7 @@ static void look_up_run(uint8_t *to, const uint8_t *from, int64_t n, const uint8
   for (int64_t i = 0; i < n; i++) to[i] = table[from[i]];
 }
 
-// A plane; `out` may be `in`.
+// Equalizes a plane; `out` may be `in`.
 static void equalize(uint8_t *out, const uint8_t *in, int64_t h, int64_t w, const ClaheArgs &a, Scratch &scratch) {
   const ClaheTiles t(h, w, a);
   const int64_t n_tables = t.down * t.across * 256;

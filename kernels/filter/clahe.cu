@@ -4,15 +4,15 @@
 #include "filter/clahe.h"
 #include "filter/gpu_histogram.h"
 
-// A sample as both launches see it.
+// A sample, for both launches.
 struct ClaheImage {
   const ClaheArgs &a;
   const uint8_t *in;
   int32_t h, w, c;
   ClaheTiles tiles;
   bool in_lab;
-  int32_t planes;  // that are equalised
-  uint8_t *made;   // the tables of all tiles of all planes
+  int32_t planes;  // number of planes that are equalized
+  uint8_t *made;   // tables of all tiles of all planes
   DEVICE ClaheImage(const Launch &l, const Tensor &x, int sample)
       : a(((const ClaheArgs *)l.args[0])[sample]),
         in(x.as<uint8_t>()),
@@ -29,7 +29,7 @@ struct ClaheImage {
   }
 };
 
-// Copies the first n tables of L*a*b* to shared memory.
+// Copies the first n entries of the L*a*b* tables to shared memory.
 DEVICE void clahe_copy(uint16_t *to, const uint16_t *from, int n) {
   int done = 0;
   if (((unsigned long long)from & 15) == 0) {
@@ -39,14 +39,14 @@ DEVICE void clahe_copy(uint16_t *to, const uint16_t *from, int n) {
   for (int i = done + threadIdx.x; i < n; i += blockDim.x) to[i] = load(from + i);
 }
 
-// L*a*b* of a pixel.
+// Converts a pixel to L*a*b*.
 DEVICE Lab clahe_lab(int r, int g, int b, const uint16_t *tables, const int32_t *m) {
   r = tables[LAB_LINEAR + r], g = tables[LAB_LINEAR + g], b = tables[LAB_LINEAR + b];
   const uint16_t *root = tables + LAB_ROOT;
   return lab_of_roots(root[lab_xyz(r, g, b, m)], root[lab_xyz(r, g, b, m + 3)], root[lab_xyz(r, g, b, m + 6)]);
 }
 
-// The table of a tile by a block of 256 threads, each for a value v.
+// Makes the table of a tile with a block of 256 threads, one per value v.
 DEVICE void clahe_table(uint8_t *table, int32_t count, const ClaheTiles &t) {
   __shared__ int32_t all;
   const int v = threadIdx.x;
@@ -58,7 +58,7 @@ DEVICE void clahe_table(uint8_t *table, int32_t count, const ClaheTiles &t) {
   table[v] = clahe_entry((int32_t)sum_to_here((uint32_t)(count - over + share.of(v))), t.scale);
 }
 
-// A block of 256 threads counts a tile; each warp counts apart.
+// A block of 256 threads counts a tile; each warp has its own histogram.
 DEVICE void clahe_tables(const Launch &l) {
   __shared__ uint32_t counts[kWarps][256];
   __shared__ __align__(16) uint16_t lab[LAB_Y];
@@ -96,7 +96,7 @@ DEVICE void clahe_tables(const Launch &l) {
   }
 }
 
-// The four tables around a pixel.
+// Interpolates between the tables of the four tiles around a pixel.
 struct ClaheNear {
   ClahePlace y, x;
   DEVICE ClaheNear(const ClaheTiles &t, int32_t row, int32_t column)
@@ -110,7 +110,7 @@ struct ClaheNear {
   }
 };
 
-// A pixel of C bytes, in its place.
+// Changes a pixel of C bytes in place.
 template <int C>
 DEVICE void clahe_pixel(uint8_t *pixel, const ClaheImage &im, int32_t row, int32_t column, const uint16_t *lab) {
   const ClaheNear near(im.tiles, row, column);
@@ -129,7 +129,7 @@ DEVICE void clahe_pixel(uint8_t *pixel, const ClaheImage &im, int32_t row, int32
   }
 }
 
-// Threads take 4 pixels, C words of 4 bytes.
+// A thread takes 4 pixels as C words of 4 bytes.
 template <int C>
 DEVICE void clahe_pixels(uint8_t *out, const ClaheImage &im, const uint16_t *lab) {
   const bool aligned = (((unsigned long long)out | (unsigned long long)im.in) & 3) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contrast limited adaptive equalisation of histograms: a table for each of a grid of tiles, between which each element
-// is interpolated.
+// Contrast limited adaptive histogram equalization (CLAHE): a table per tile of a grid; each element is interpolated
+// between the tables of the tiles around it.
 #pragma once
 #include "core/tensor.h"
 #include "filter/border.h"
@@ -11,19 +11,19 @@ struct ClaheArgs {
   int32_t forward[9], backward[9];
   int32_t tiles[2];  // along H and W
   float clip_limit;
-  int32_t luma;  // only the lightness of RGB images is changed
+  int32_t luma;  // change only the lightness of RGB images
 };
 
-// The tiles of a plane; behind its lower and right border the plane is continued by its reflection.
+// The tiles of a plane. Beyond its lower and right border, the plane is reflected.
 struct ClaheTiles {
-  int64_t h, w, down, across;  // of the plane; how many tiles
+  int64_t h, w, down, across;  // size of the plane; number of tiles
   int64_t tile_h, tile_w;
-  int32_t limit;  // of a bin
-  float scale;    // of the table
+  int32_t limit;  // maximum count of a bin
+  float scale;    // factor of the table
 
   SHARED ClaheTiles(int64_t height, int64_t width, const ClaheArgs &a)
       : h(height), w(width), down(a.tiles[0]), across(a.tiles[1]) {
-    // If one extent is no multiple of its tiles, both are extended.
+    // If one extent is not a multiple of its number of tiles, both are extended (as in OpenCV).
     const bool fits = h % down == 0 && w % across == 0;
     tile_h = (fits ? h : h + down - h % down) / down;
     tile_w = (fits ? w : w + across - w % across) / across;
@@ -37,7 +37,7 @@ struct ClaheTiles {
   }
 };
 
-// What every bin gets of what was cut off, and how many bins, `step` apart, get one more.
+// Redistributes the clipped counts: every bin gets `each`, and `rest` bins, `step` apart, get one more.
 struct ClaheShare {
   int32_t each, rest, step;
   SHARED explicit ClaheShare(int32_t cut) {
@@ -52,7 +52,7 @@ SHARED uint8_t clahe_entry(int32_t sum, float scale) {
   return (uint8_t)(x < 255.0f ? x : 255.0f);
 }
 
-// A place between the centres of tiles: the one before, the one behind, and the weight of the latter.
+// A position between the centres of tiles: the tile before, the tile behind, and the weight of the latter.
 struct ClahePlace {
   int32_t low, high;
   float weight;

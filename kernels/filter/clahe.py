@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adaptive equalisation: a launch makes the tables of all tiles, one changes the pixels."""
+"""Adaptive equalization: one launch makes the tables of all tiles, a second one changes the pixels."""
 
 from __future__ import annotations
 
 from penstock.gpu.launch import Phase, Task, grid_of
 
-_PIXELS = 4096  # of a block, as each copies tables before it begins
+_PIXELS = 4096  # per block, as each block copies tables first
 
 
 def plan(task: Task) -> list[Phase]:

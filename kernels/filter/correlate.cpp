@@ -3,7 +3,7 @@
 
 #include "filter/taps.h"
 
-// The extents D, H, W of a filter.
+// Size of a filter along D, H, W.
 struct FilterSize {
   int64_t d, h, w;
   explicit FilterSize(const Tensor &f) {

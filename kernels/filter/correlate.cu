@@ -4,7 +4,7 @@
 #include "filter/gpu_small_filter.h"
 #include "filter/gpu_tile.h"
 
-// A sample: where images, filter and outputs are.
+// A sample: its images, filter and outputs.
 template <class Out, class In, bool HAS_FILL>
 struct Correlation {
   const CorrelateArgs &a;
@@ -28,7 +28,7 @@ struct Correlation {
     fill = 0;
     if constexpr (HAS_FILL) fill = (float)load(l.tensors[3][sample].template as<In>());
   }
-  // The slice of the input under slice k of the filter for slice i of the output; null if it lies outside.
+  // The input slice under slice k of the filter for output slice i; null if outside.
   DEVICE const In *slice(int64_t i, int k) const {
     const int64_t image = i / to.d, z = i - image * to.d;
     const int64_t under = border_place(z - a.anchor[0] + k, from.d, a.border);
@@ -36,9 +36,9 @@ struct Correlation {
   }
 };
 
-// By tiles of ROWS rows of ELEMENTS elements. C is the number of channels of all samples if it is small, FH and FW are
-// the sizes of all filters if they are, or 0; WEIGHTS is room for the largest filter. With ONE slice sums need not be
-// held from slice to slice.
+// Tiles of ROWS rows of ELEMENTS elements. C: the number of channels, if small and the same for all samples, else 0.
+// FH, FW: the filter size, likewise. WEIGHTS: size of the largest filter. ONE: the filter has one slice, so sums are
+// not kept from slice to slice.
 template <class Out, class In, bool HAS_FILL, bool ONE, int C, int FH, int FW, int ROWS, int ELEMENTS, int WEIGHTS>
 DEVICE void correlate_tiles(const Launch &l) {
   constexpr int kThreads = 256, kDown = FH > 0 ? 8 : 4, kHeld = (ROWS / kDown * ELEMENTS + kThreads - 1) / kThreads;
@@ -84,7 +84,7 @@ DEVICE void correlate_tiles(const Launch &l) {
         auto add = [&](int held, float(&sum)[kDown]) {
           const int item = threadIdx.x + held * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
           if (column >= n || row >= tile.rows) return;
-          // In the order of the CPU's sums. Rows below the tile's are read, but not for an output that is written.
+          // Sums in the CPU's order. Rows below the tile are read, but only for outputs that are not written.
           const float *x = whole + row * pitch + column;
           if constexpr (FH > 0) {
 #pragma unroll
@@ -126,7 +126,7 @@ DEVICE void correlate_tiles(const Launch &l) {
   }
 }
 
-// Filters that are too large for that.
+// For filters that are too large for tiles.
 template <class Out, class In, bool HAS_FILL>
 DEVICE void correlate_places(const Launch &l) {
   FOR_SAMPLES(sample, l) {

@@ -9,8 +9,8 @@ from penstock.gpu.launch import Phase, Task, grid_of, several_each
 from penstock.gpu.schemes.tiles import MOST_SHARED, TILES, channels_of, elements_of_tiles, same_channels, tiles_of
 from penstock.gpu.source import c_type
 
-_MOST_WEIGHTS = 25  # of a filter in registers
-_SMALL_ROWS, _SMALL_ELEMENTS = 32, 256  # of tiles of small filters
+_MOST_WEIGHTS = 25  # of filters that are kept in registers
+_SMALL_ROWS, _SMALL_ELEMENTS = 32, 256  # tile size for small filters
 
 
 def plan(task: Task) -> list[Phase]:

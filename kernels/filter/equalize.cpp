@@ -4,12 +4,12 @@
 #include "core/kernel.h"
 #include "filter/histogram.h"
 
-// The table of a channel from its histogram.
+// Makes the table of a channel from its histogram.
 static void make_table(uint8_t *table, const uint32_t *counts, int64_t pixels) {
   int first = 0;
   while (first < 255 && !counts[first]) first++;
   memset(table, 0, 256);
-  if (counts[first] == pixels) {  // one value only: it stays
+  if (counts[first] == pixels) {  // a single value is kept
     table[first] = (uint8_t)first;
     return;
   }
@@ -30,7 +30,7 @@ static void equalize(uint8_t *out, const uint8_t *in, int64_t pixels) {
   apply_tables<C>(out, in, pixels, tables);
 }
 
-// Any number of channels side by side.
+// For any number of interleaved channels.
 static void equalize_many(uint8_t *out, const uint8_t *in, const ByteImage &x, Scratch &scratch) {
   const int64_t n = x.channels;
   uint32_t *counts = scratch.array<uint32_t>(n * 256, 0);

@@ -4,18 +4,18 @@
 #include "filter/equalize.h"
 #include "filter/gpu_histogram.h"
 
-// Parts of at most CHUNK bytes of an image: C channels side by side, or, with C = 0, one of many.
+// Parts of an image with at most CHUNK bytes: C interleaved channels or, if C is 0, one of many channels.
 template <int C, int CHUNK>
 struct EqualizeParts {
-  static constexpr int kSide = C ? C : 1;  // histograms of a part
+  static constexpr int kSide = C ? C : 1;  // histograms per part
   static constexpr int64_t kPixels = CHUNK / kSide;
   ByteImage image;
-  int64_t per_set, n;  // parts with the same histograms; in all
+  int64_t per_set, n;  // parts with the same histograms; all parts
   DEVICE EqualizeParts(const Tensor &x, int axis) : image(x, axis) {
     per_set = (image.pixels + kPixels - 1) / kPixels;
     n = image.pixels ? image.planes * image.channels / kSide * per_set : 0;
   }
-  // Calls f(set, first element, pixels) for those of this block of threads.
+  // Calls f(set, first element, pixels) for the parts of this block of threads.
   template <class F>
   DEVICE void each(const F &f) const {
     for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
@@ -27,7 +27,7 @@ struct EqualizeParts {
   }
 };
 
-// Histograms of a sample: MOST of them.
+// Histograms of a sample; there is room for MOST of them.
 template <int MOST>
 DEVICE uint32_t *equalize_counts(const Launch &l, int sample) {
   return (uint32_t *)l.scratch + (int64_t)sample * MOST * 256;
@@ -48,7 +48,7 @@ DEVICE void equalize_count(const Launch &l) {
   }
 }
 
-// The table of a histogram, by a block of 256 threads, each for a value v.
+// Makes the table of a histogram with a block of 256 threads, one per value v.
 DEVICE void equalize_table(uint8_t *table, uint32_t count, uint32_t pixels) {
   __shared__ uint32_t of_first;
   const int v = threadIdx.x;
@@ -57,7 +57,7 @@ DEVICE void equalize_table(uint8_t *table, uint32_t count, uint32_t pixels) {
   if (first) of_first = count;
   __syncthreads();
   uint8_t y = 0;
-  if (of_first == pixels)  // one value only: it stays
+  if (of_first == pixels)  // a single value is kept
     y = first ? (uint8_t)v : 0;
   else if (sum > of_first)
     y = equalized((int32_t)(sum - of_first), 255.0f / (float)(pixels - of_first));

@@ -4,17 +4,17 @@
 #include "core/tensor.h"
 
 struct EqualizeArgs {
-  int32_t axis;  // that counts the channels: 0, 2, or -1 where there are none
+  int32_t axis;  // of the channels: 0, 2, or -1 if there are none
 };
 
-// What becomes of a value: `below` elements are not larger, not counting those of the smallest value that occurs;
-// `scale` is 255 / (all elements, counted in the same way).
+// Equalized value. `below`: number of elements up to this value, without those of the smallest value; `scale`: 255 /
+// (number of all elements without those of the smallest value).
 SHARED uint8_t equalized(int32_t below, float scale) {
   const float x = rintf((float)below * scale);
   return (uint8_t)(x < 255.0f ? x : 255.0f);
 }
 
-// An image as planes of pixels with their channels side by side.
+// An image as planes of pixels with interleaved channels.
 struct ByteImage {
   int64_t planes, pixels, channels;
   SHARED ByteImage(const Tensor &x, int axis) {

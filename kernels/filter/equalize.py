@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equalisation of histograms: images are counted in parts, then each part makes its tables and looks up."""
+"""Histogram equalization: images are counted in parts, then each part makes its tables and applies them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from penstock.gpu.launch import Phase, Task, grid_of
 from penstock.gpu.schemes.bounds import bound_of
 
-_SIDE_BY_SIDE = 4  # channels that are counted together
+_SIDE_BY_SIDE = 4  # interleaved channels counted together
 _SMALLEST, _LARGEST = 1 << 13, 1 << 16  # bytes of a part
-_PARTS = 1024  # that keep a large GPU busy
+_PARTS = 1024  # enough to keep a large GPU busy
 
 
 def plan(task: Task) -> list[Phase]:

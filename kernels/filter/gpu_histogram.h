@@ -5,8 +5,8 @@
 
 constexpr int kCounters = 256, kWarps = kCounters / 32;  // threads
 
-// Calls f(i, x) for each of n bytes with its number modulo C, and, where it is in a run of 16 that are aligned,
-// g(16 bytes, number of the first modulo C, place of the first) instead.
+// For n bytes: calls g(index, index modulo C, 16 bytes) for each aligned run of 16 bytes, and f(index) for the other
+// bytes.
 template <int C, class F, class G>
 DEVICE void each_byte_of(const uint8_t *in, int64_t n, bool aligned, const F &f, const G &g) {
   int64_t lead = (int64_t)((0ull - (unsigned long long)in) & 15);
@@ -21,8 +21,8 @@ DEVICE void each_byte_of(const uint8_t *in, int64_t n, bool aligned, const F &f,
   for (int64_t i = behind + threadIdx.x; i < n; i += kCounters) f(i);
 }
 
-// Adds the numbers of values among n pixels to counts[C][256]: C channels side by side, or with C = 1 bytes that are
-// `step` apart. Each warp counts apart.
+// Adds the histograms of n pixels to counts[C][256]: C interleaved channels or, if C is 1, bytes `step` apart. Each
+// warp has its own histograms.
 template <int C>
 DEVICE void count_block(const uint8_t *in, int64_t n, int64_t step, uint32_t *counts) {
   __shared__ uint32_t copies[kWarps][C * 256];
@@ -53,7 +53,7 @@ DEVICE void count_block(const uint8_t *in, int64_t n, int64_t step, uint32_t *co
   }
 }
 
-// out = tables[channel][in] for n pixels of C channels side by side, or with C = 1 for bytes that are `step` apart.
+// out = tables[channel][in] for n pixels of C interleaved channels or, if C is 1, for bytes `step` apart.
 template <int C>
 DEVICE void look_up_block(uint8_t *out, const uint8_t *in, int64_t n, int64_t step, const uint8_t *tables) {
   if (C == 1 && step != 1) {
@@ -79,7 +79,7 @@ DEVICE void look_up_block(uint8_t *out, const uint8_t *in, int64_t n, int64_t st
       });
 }
 
-// The sum of x over all threads of the block up to this one.
+// Inclusive prefix sum of x over the threads of the block.
 DEVICE uint32_t sum_to_here(uint32_t x) {
   __shared__ uint32_t of_warps[kWarps];
   const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;

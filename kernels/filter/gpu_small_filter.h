@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small dense filters, all of one size: a thread has a block of outputs, for which it reads what lies under them once,
-// four elements at a time.
+// Small dense filters of one size. A thread computes a block of outputs; it reads the inputs for them once, four
+// elements at a time.
 #pragma once
 #include "core/gpu_runs.h"
 #include "filter/gpu_tile.h"
 
-// A tile of C channels with what lies under filters of FH x FW around it, as floats in shared memory.
+// A tile of C channels with the surroundings for filters of FH x FW, as floats in shared memory.
 template <int C, int FH, int FW>
 struct SmallTile {
   static constexpr int kThreads = 256, kRows = 32, kElements = 256;
-  static constexpr int kDown = 4, kAcross = 4;                     // outputs of a thread at a time: rows, elements
-  static constexpr int kQuads = (kAcross + (FW - 1) * C + 3) / 4;  // that lie under a row of them
+  static constexpr int kDown = 4, kAcross = 4;                     // outputs per thread at a time: rows, elements
+  static constexpr int kQuads = (kAcross + (FW - 1) * C + 3) / 4;  // groups of 4 elements under a row of outputs
   static constexpr int kPitch = kElements - kAcross + 4 * kQuads;
   static constexpr int kHeld = kRows / kDown * (kElements / kAcross) / kThreads;
 
-  // Four elements of a row of the image from element `e` on, which may lie outside.
+  // Four elements of a row of the image from element `e` on, which may be outside.
   template <class In>
   DEVICE static void quad(float (&to)[4], const UnalignedRun<In, 4> &run, const In *line, int e, int w, bool is_inside,
                           int border, float fill) {
@@ -32,7 +32,7 @@ struct SmallTile {
       to[i] = place < 0 ? fill : to_float(load(line + place * C + (at - p * C)));
     }
   }
-  // `rows` rows of `n` elements from row `y` and pixel `x` on. A warp takes two rows at a time.
+  // Loads `rows` rows of `n` elements from row `y` and pixel `x` on. A warp takes two rows at a time.
   template <class In>
   DEVICE static void load_tile(float *whole, const In *slice, const Grid &g, int y, int x, int rows, int n, int border,
                                float fill) {
@@ -66,7 +66,7 @@ struct SmallTile {
       }
     }
   }
-  // Sums of a block of outputs whose first one's window begins at `x`, in the order of the CPU's.
+  // Adds up a block of outputs, in the CPU's order. `x`: begin of the first output's window.
   DEVICE static void add(float (&sum)[kDown][kAcross], const float *x, const float (&w)[FH * FW]) {
 #pragma unroll
     for (int r = 0; r < FH + kDown - 1; r++) {
@@ -84,7 +84,7 @@ struct SmallTile {
   }
 };
 
-// `S` is a Correlation.
+// `S`: a Correlation.
 template <class S, class Out, class In, int C, int FH, int FW>
 DEVICE void correlate_small(const Launch &l) {
   typedef SmallTile<C, FH, FW> T;

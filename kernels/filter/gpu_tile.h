@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of images with what lies around them, in shared memory.
+// Tiles of images with their surroundings in shared memory.
 #pragma once
 #include "core/gpu.h"
 #include "filter/border.h"
 
-constexpr int kTileChannels = 8;  // side by side in a tile; more are handled apart
+constexpr int kTileChannels = 8;  // most interleaved channels of a tile; more are split into chunks
 
 DEVICE int ceil_div(int64_t a, int b) { return (int)(((uint32_t)a + b - 1) / (uint32_t)b); }
 
-// Division by a number that stays, by a multiplication: exact for i * n < 2^32.
+// Division by an invariant integer by multiplication: exact for i * n < 2^32.
 struct Divisor {
   uint32_t n, reciprocal;
   DEVICE explicit Divisor(uint32_t by) : n(by), reciprocal(0xffffffffu / by + 1) {}
   DEVICE uint32_t of(uint32_t i) const { return n == 1 ? i : (uint32_t)((uint64_t)i * reciprocal >> 32); }
 };
 
-// As the constructor, without arrays that the device would hold in memory.
+// As the constructor of Grid, without arrays in local memory.
 DEVICE Grid grid_of(const Tensor &x, int n_outer, int n_space) {
   Grid g;
   g.outer = g.d = g.h = g.w = g.c = 1;
@@ -24,7 +24,7 @@ DEVICE Grid grid_of(const Tensor &x, int n_outer, int n_space) {
   for (int i = 0; i < kMaxDims; i++) {
     if (i >= ndim) break;
     const int64_t n = x.shape[i];
-    const int axis = i < n_outer ? -1 : 3 - n_space + i - n_outer;  // of space
+    const int axis = i < n_outer ? -1 : 3 - n_space + i - n_outer;  // spatial
     if (axis < 0)
       g.outer *= n;
     else if (i >= n_outer + n_space)
@@ -39,13 +39,13 @@ DEVICE Grid grid_of(const Tensor &x, int n_outer, int n_space) {
   return g;
 }
 
-// The tiles of a sample: rows and columns of pixels, and a part of the channels, in all images and slices. C is the
-// number of channels if it is known and no more than kTileChannels, or 0.
+// The tiles of a sample: rows and columns of pixels and a chunk of channels, in all images and slices. C: the number of
+// channels, if known and at most kTileChannels, else 0.
 template <int C = 0>
 struct TilesOf {
   int32_t channels, columns, down, across, chunks;
   int64_t n;
-  // A tile has at most `elements` elements in a row.
+  // A row of a tile has at most `elements` elements.
   DEVICE TilesOf(const Grid &g, int rows, int elements) {
     channels = C ? C : g.c < kTileChannels ? (int)g.c : kTileChannels;
     columns = (uint32_t)elements / (uint32_t)channels;
@@ -55,7 +55,7 @@ struct TilesOf {
 };
 typedef TilesOf<> Tiles;
 
-// One of them: its slice among all, its first row, column and channel, and how many there are.
+// A tile: its slice among all slices, its first row, column and channel, and its size.
 struct Tile {
   int64_t slice;
   int32_t y, x, channel, rows, columns, channels;
@@ -74,8 +74,8 @@ struct Tile {
   }
 };
 
-// to[row * pitch + column * channels + channel] = the elements of a slice in a rectangle that begins at (y, x), which
-// may reach beyond the image. A warp takes a row, and each of its lanes kPer elements of it.
+// Loads a rectangle of a slice from (y, x) on, which may reach beyond the image: to[row * pitch + column * channels +
+// channel]. A warp takes a row, and each lane kPer of its elements.
 template <class S, class T>
 DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int y, int x, int rows, int columns,
                            int channel, int channels, int border, S fill) {
@@ -84,7 +84,7 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
   const int64_t step = g.row();
   const Divisor pixel(channels);
   for (int first = threadIdx.x & 31; first < n; first += 32 * kPer) {
-    int from[kPer];  // places in a row of the image
+    int from[kPer];  // offsets in a row of the image
     bool outside[kPer];
 #pragma unroll
     for (int k = 0; k < kPer; k++) {
@@ -93,7 +93,7 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
       outside[k] = place < 0;
       from[k] = e < n && place >= 0 ? place * c + channel + e - p * channels : 0;
     }
-    // Everything is read before anything is written, so that a warp waits once for two rows.
+    // All loads come before the stores, so that a warp waits once for two rows.
     for (int r = threadIdx.x / 32; r < rows; r += 2 * warps) {
       T v[2][kPer];
       int row[2];
@@ -116,13 +116,13 @@ DEVICE void load_rectangle(S *to, int pitch, const T *slice, const Grid &g, int 
   }
 }
 
-// The least number of elements of a row of n at which the rows of a column lie in different banks.
+// The smallest pitch for rows of n elements at which the elements of a column lie in different banks.
 template <class S>
 DEVICE constexpr int odd_pitch(int n) {
   return ((n * (int)sizeof(S) + 3) / 4 | 1) * 4 / (int)sizeof(S);
 }
 
-// Where the elements of a tile's row lie in a row of the image.
+// Offset in a row of the image of the element `column` of a tile's row.
 DEVICE int64_t place_in_row(const Tile &tile, const Grid &g, int column) {
   if (tile.channels == g.c) return (int64_t)tile.x * tile.channels + column;
   const int p = (uint32_t)column / (uint32_t)tile.channels;

@@ -6,8 +6,8 @@
 
 #include "color/look_up.h"
 
-// Counts the values of n pixels of C channels, to counts[C][256]. Neighbours are counted apart, as an addition that
-// waits for the one before it would take several cycles.
+// Counts the values of n pixels of C channels, to counts[C][256]. Neighbours have different counters, as incrementing
+// the same one again would wait for several cycles.
 template <int C>
 inline void count_bytes(const uint8_t *in, int64_t n, uint32_t *counts) {
   constexpr int kCopies = C == 1 ? 4 : 2;
@@ -26,7 +26,7 @@ inline void count_bytes(const uint8_t *in, int64_t n, uint32_t *counts) {
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-// As `look_up`, with a table for each of C channels that lie side by side.
+// As `look_up`, with a table for each of C interleaved channels.
 template <int C>
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) inline void look_up_channels(uint8_t *out, const uint8_t *in,
                                                                                     int64_t n, const uint8_t *tables) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many pixels from RGB to L*a*b* and back: what is looked up and what is computed take turns, so that the latter
-// becomes SIMD.
+// RGB to L*a*b* and back for many pixels: look-ups and arithmetic alternate, so that the arithmetic becomes SIMD.
 #pragma once
 #include "core/kernel.h"
 #include "filter/lab.h"
 
-constexpr int64_t kLabRun = 512;  // pixels whose intermediate results stay in the nearest cache
+constexpr int64_t kLabRun = 512;  // pixels whose intermediate results fit in the L1 cache
 
 inline void look_up_entries(int32_t *to, const int32_t *from, int64_t n, const uint16_t *table) {
   for (int64_t i = 0; i < n; i++) to[i] = table[from[i]];
@@ -40,7 +39,7 @@ CLONES static void linear_of(int32_t *__restrict rgb, const int32_t *__restrict 
   }
 }
 
-// Planes of L, a and b of n pixels.
+// RGB pixels to planes of L, a and b.
 inline void rgb_to_lab(uint8_t *l, uint8_t *a, uint8_t *b, const uint8_t *rgb, int64_t n, const uint16_t *tables,
                        const int32_t *forward) {
   alignas(64) int32_t x[3 * kLabRun], y[3 * kLabRun];

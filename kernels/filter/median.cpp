@@ -5,10 +5,10 @@
 
 #include "filter/rows.h"
 
-constexpr int64_t kAtOnce = 64;  // bytes, of the longest vectors
+constexpr int64_t kAtOnce = 64;  // bytes: the longest vectors
 
-// Calls Loop::run<bytes>(a...) compiled for the processor's vectors and with their length: of longer ones, compilers
-// compare the elements one by one.
+// Calls Loop::run<bytes>(a...), compiled for the processor's vectors, with their length: compilers compare the elements
+// of longer vectors one by one.
 #if defined(__x86_64__) && !defined(__AVX2__)
 template <class Loop, class... A>
 __attribute__((target("arch=x86-64-v4"))) static void by_64_bytes(A... a) {
@@ -48,7 +48,7 @@ MEDIAN_INLINE void load_vector(V &v, const T *p) {
   memcpy(&v, p, sizeof v);
 }
 
-// The median of N rows at each of n places; kAtOnce bytes behind each row may be read.
+// The median of N rows at each of n positions. Requires kAtOnce readable bytes after each row.
 template <int N, class T>
 struct SelectRows {
   template <int kBytes>
@@ -67,8 +67,8 @@ struct SelectRows {
   }
 };
 
-// The same for any odd number of rows of unsigned integers: the median's bits, highest first. Fewer than half of the
-// values lie below it.
+// The same for any odd number of rows of unsigned integers. Finds the median's bits, highest first: fewer than half of
+// the values lie below the median.
 template <class Key>
 struct SearchRows {
   template <int kBytes>
@@ -119,7 +119,7 @@ static T value_of(Key key) {
   }
 }
 
-// Calls f(place of the output row, pointers to the rows under the window) for each row of an image.
+// Calls f(offset of the output row, pointers to the rows under the window) for each row of an image.
 template <class Key, class T, class Convert, class F>
 static void each_row(const T *in, const Grid &g, const Window &window, Scratch &scratch, const Convert &convert,
                      const F &f) {
@@ -134,7 +134,7 @@ static void each_row(const T *in, const Grid &g, const Window &window, Scratch &
   }
 }
 
-// Which loop takes the median of so many rows, or null.
+// The function that takes the median of n_rows rows; null if there is none.
 template <class T>
 using Select = void (*)(T *out, const T *const *rows, int64_t n);
 template <class T>

@@ -4,11 +4,11 @@
 #include "filter/gpu_tile.h"
 #include "filter/median.h"
 
-constexpr int kMostHeld = 49;  // elements of a window that are sorted in registers
+constexpr int kMostHeld = 49;  // most elements of a window that are sorted in registers
 
 template <class T>
 struct MedianKey {
-  typedef int Sorted;  // for which there are instructions
+  typedef int Sorted;  // a type with minimum and maximum instructions
   DEVICE static uint32_t of(T x) { return x; }
   DEVICE static T value(uint32_t key) { return (T)key; }
 };
@@ -19,8 +19,7 @@ struct MedianKey<float> {
   DEVICE static float value(uint32_t key) { return __uint_as_float(key_float(key)); }
 };
 
-// The median of H x W elements x(i, j); H and W are SH and SW, or, if those are 0, what is not known when this is
-// compiled.
+// The median of H x W elements x(i, j). SH, SW: the window size if known at compile time, else 0.
 template <int SH, int SW, class T, class X>
 DEVICE T median_of(int any_height, int any_width, const X &x) {
   constexpr int kSize = SH * SW;
@@ -50,8 +49,8 @@ DEVICE T median_of(int any_height, int any_width, const X &x) {
   }
 }
 
-// By tiles of ROWS rows of ELEMENTS elements; C is the number of channels of all samples, or 0. Or, if what lies under
-// large windows does not fit, from the images.
+// Tiles of ROWS rows of ELEMENTS elements. C: the number of channels of all samples, or 0. Without IN_TILES, for
+// windows too large for shared memory, it reads from global memory.
 template <class T, int C, int SH, int SW, int ROWS, int ELEMENTS, bool IN_TILES>
 DEVICE void median_tiles(const Launch &l) {
   constexpr int kThreads = 256;

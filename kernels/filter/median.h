@@ -5,7 +5,7 @@
 #include "filter/border.h"
 
 struct MedianArgs {
-  int32_t size[2];  // of the window, odd, along H and W
+  int32_t size[2];  // of the window along H and W, odd
   int32_t n_outer;  // axes before H
 };
 
@@ -17,7 +17,7 @@ struct MedianArgs {
 #define MEDIAN_INLINE inline __attribute__((always_inline))
 #endif
 
-// Orders two values, or each lane of two vectors of them.
+// Orders two values, or two vectors lane by lane.
 template <class V>
 MEDIAN_INLINE void order(V &a, V &b) {
   const V low = a < b ? a : b;
@@ -26,7 +26,7 @@ MEDIAN_INLINE void order(V &a, V &b) {
 }
 
 #ifdef __CUDACC__
-// One instruction each, as integers have.
+// One instruction each; integers get them from the generic version.
 template <>
 MEDIAN_INLINE void order(float &a, float &b) {
   const float low = fminf(a, b);
@@ -35,7 +35,7 @@ MEDIAN_INLINE void order(float &a, float &b) {
 }
 #endif
 
-// Brings the smallest of M values to the front and the largest to the end.
+// Moves the smallest of M values to the front and the largest to the end.
 template <int M, class V>
 MEDIAN_INLINE void extremes(V *v) {
   MEDIAN_UNROLL
@@ -46,8 +46,8 @@ MEDIAN_INLINE void extremes(V *v) {
   for (int i = M / 2; i < M - 1; i++) order(v[i], v[M - 1]);
 }
 
-// The median of N values, N odd and above 1, into v[1]: v holds the first kHeld<N> of them, next(x) gives the others.
-// Of as many the smallest and the largest are not the median, so the next value takes the place of both.
+// Puts the median of N values (N odd, above 1) into v[1]. v holds the first kHeld<N> values; next(x) gives the others.
+// The smallest and the largest of the held values cannot be the median, so the next value replaces both.
 template <int N>
 constexpr int kHeld = N / 2 + 2;
 
@@ -60,6 +60,6 @@ MEDIAN_INLINE void forget_extremes(V *v, const Next &next) {
   }
 }
 
-// Floats as integers of the same order.
+// Maps the bits of floats to integers of the same order, and back.
 SHARED uint32_t float_key(uint32_t bits) { return bits >> 31 ? ~bits : bits | 0x80000000u; }
 SHARED uint32_t key_float(uint32_t key) { return key >> 31 ? key & 0x7fffffffu : ~key; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Medians: tiles through shared memory; the size of the window is compiled in where all samples agree."""
+"""Medians: tiles through shared memory; the window size is a compile-time constant if all samples agree."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 
 #include "filter/rows.h"
 
-// to = the best of two rows, of which the second may be the first shifted.
+// to = element-wise better of two rows; the second may be the first one, shifted.
 template <bool DILATES, class T>
 CLONES static void pick(T *to, const T *a, const T *b, int64_t n) {
 #pragma GCC ivdep
@@ -18,10 +18,10 @@ CLONES static void pick(T *to, const T *a, const T *b, const T *c, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = better<DILATES>(better<DILATES>(a[i], b[i]), c[i]);
 }
 
-// The best of each `size` neighbours of a row of n elements, step elements apart; the row is overwritten.
+// The best of `size` neighbours, `step` elements apart, for n elements. Overwrites `row`.
 template <bool DILATES, class T>
 static void pick_along(T *to, T *row, int64_t n, int64_t step, int64_t size) {
-  // The row holds the best of `have` neighbours each; two of them that overlap make up the rest.
+  // The row holds the best of `have` neighbours each; two such runs that overlap cover `size`.
   int64_t have = 1;
   for (; 2 * have < size; have *= 2) pick<DILATES>(row, row, row + have * step, n + (size - 2 * have) * step);
   pick<DILATES>(to, row, row + (size - have) * step, n);
@@ -31,7 +31,7 @@ template <bool DILATES, class T>
 static void pass(T *out, const T *in, const Grid &g, const MorphologyArgs &a, Scratch &scratch) {
   const int64_t n = g.row(), height = a.size[0], width = a.size[1];
   const T outside = worst<T>(DILATES);
-  // Rows that are done along W, in a ring: the borders beside them are never looked at.
+  // A ring of rows that were filtered along W. The borders beside them are not used.
   RowRing<T> ring(g, Window{height, 1, a.anchor[0], 0}, a.border, outside, 0, scratch, 0);
   T *whole = scratch.array<T>(n + (width - 1) * g.c, 1), *begin = whole + a.anchor[1] * g.c;
   for (int64_t y = 0; y < g.h; y++) {

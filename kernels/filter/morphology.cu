@@ -3,11 +3,11 @@
 #include "filter/gpu_tile.h"
 #include "filter/morphology.h"
 
-// best[j] = the best of x(j), .. x(j + size - 1). SIZE is the size, or 0 if it is not known when this is compiled.
+// best[j] = the best of x(j) .. x(j + size - 1). SIZE: the size if known at compile time, else 0.
 template <int SIZE, bool DILATES, int V, class T, class X>
 DEVICE void pick_run(T (&best)[V], int any_size, const X &x) {
   const int size = SIZE > 0 ? SIZE : any_size;
-  if (size >= V) {  // what all have in common, and what is before and behind it
+  if (size >= V) {  // the elements that all windows share, then those before and behind them
     T common = x(V - 1);
 #pragma unroll
     for (int i = V; i < size; i++) common = better<DILATES>(common, x(i));
@@ -36,15 +36,15 @@ DEVICE MorphologyArgs morphology_args(const Launch &l, int sample) {
   return ((const MorphologyArgs *)l.args[0])[sample];
 }
 
-// Where the images of a sample lie between iterations: in one of two parts of the scratch memory, of `volume` elements,
-// or, with WHERE = -1, outside.
+// The images of a sample between iterations: part WHERE (0 or 1) of the scratch memory, `volume` elements each. If
+// WHERE is -1: `outside`.
 template <class T, int WHERE>
 DEVICE T *morphology_memory(const Launch &l, const Tensor &outside, int sample, int64_t volume) {
   return WHERE < 0 ? outside.as<T>() : (T *)l.scratch + (2 * (int64_t)sample + WHERE) * volume;
 }
 
-// An iteration by tiles of ROWS rows of ELEMENTS elements, along W and then along H. C, SH and SW are the
-// channels of all samples and the sizes of all rectangles, or 0.
+// An iteration by tiles of ROWS rows of ELEMENTS elements, along W and then along H. C, SH, SW: the channels and
+// rectangle sizes if all samples agree, else 0.
 template <class T, bool DILATES, int C, int SH, int SW, int ROWS, int ELEMENTS, int FROM, int TO>
 DEVICE void morphology_tiles(const Launch &l, int64_t volume) {
   constexpr int kThreads = 256, kAcross = SW > 0 ? 8 : 4, kDown = SH > 0 ? 8 : 4, kPitch = odd_pitch<T>(ELEMENTS);
@@ -87,7 +87,7 @@ DEVICE void morphology_tiles(const Launch &l, int64_t volume) {
       for (int item = threadIdx.x; item < ROWS / kDown * ELEMENTS; item += kThreads) {
         const int column = item % ELEMENTS, row = item / ELEMENTS * kDown;
         if (column >= n || row >= tile.rows) continue;
-        // Rows below those that were made are read, but not for an output that is written.
+        // Rows below the last one are read, but only for outputs that are not written.
         const T *from = across + row * kPitch + column;
         T best[kDown];
         pick_run<SH, DILATES>(best, height, [&](int k) { return from[k * kPitch]; });
@@ -100,7 +100,7 @@ DEVICE void morphology_tiles(const Launch &l, int64_t volume) {
   }
 }
 
-// A pass along AXIS (0, 1: H, W) for large rectangles.
+// A pass along AXIS (0: H, 1: W) for large rectangles.
 template <class T, bool DILATES, int AXIS, int FROM, int TO>
 DEVICE void morphology_pass(const Launch &l, int64_t volume) {
   FOR_SAMPLES(sample, l) {

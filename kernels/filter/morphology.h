@@ -6,13 +6,13 @@
 
 struct MorphologyArgs {
   int32_t size[2], anchor[2];  // of the rectangle, along H and W
-  int32_t border;              // with CONSTANT, what lies outside does not count
-  int32_t dilates;             // else erodes
+  int32_t border;              // CONSTANT ignores what lies outside
+  int32_t dilates;             // dilation; else erosion
   int32_t iterations;
   int32_t n_outer;  // axes before H
 };
 
-// What nothing is worse than.
+// The neutral value: no value is worse.
 template <class T>
 SHARED T worst(bool dilates) {
   if constexpr (DTypeOf<T>::value == FLOAT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Erosion and dilation: a launch per iteration, by tiles through shared memory; two for large rectangles."""
+"""Erosion and dilation: a launch per iteration, by tiles in shared memory; two launches for large rectangles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.gpu.source import c_type
 def plan(task: Task) -> list[Phase]:
     args, x = task.call.args, task.ins[0]
     assert args is not None
-    # Samples with fewer iterations than others are such that more of them change nothing.
+    # For a sample with fewer iterations, further iterations change nothing.
     outer, iterations, size = int(args["n_outer"][0]), int(args["iterations"].max()), args["size"]
     width = x.dtype.itemsize
     types = f"{c_type(x.dtype)}, {'true' if args['dilates'][0] else 'false'}"

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between dense pictures and the surfaces of the optical flow engine. Arguments: rows of OpticalFlowArgs, one for each
-// row of blocks.
+// Converts between dense pictures and the surfaces of the optical flow engine. Arguments: one OpticalFlowArgs per row
+// of blocks (blockIdx.y).
 #include "core/gpu_runs.h"
 #include "filter/optical_flow.h"
 
 DEVICE OpticalFlowArgs flow_args(const Launch &l) { return ((const OpticalFlowArgs *)l.args[0])[blockIdx.y]; }
 
-// A frame to gray, or to red, green, blue and 255, by threads that take 4 pixels.
+// Converts a frame to gray, or to red, green, blue and 255. A thread takes 4 pixels.
 extern "C" __global__ void flow_frames(Launch l) {
   const OpticalFlowArgs a = flow_args(l);
   const uint32_t runs = (a.width + 3) / 4;
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < runs * a.height; i += gridDim.x * blockDim.x) {
     const uint32_t row = i / runs, x = (i - row * runs) * 4;
-    const int n = (int)(a.width - x) < 4 ? (int)(a.width - x) : 4;  // surfaces have room for all 4
+    const int n = (int)(a.width - x) < 4 ? (int)(a.width - x) : 4;  // rows of surfaces have room for all 4
     const uint8_t *from = (const uint8_t *)a.dense + ((int64_t)row * a.width + x) * a.channels;
     uint8_t *to = (uint8_t *)a.surface + row * a.pitch;
     if (a.channels == 1) {
@@ -33,7 +33,7 @@ extern "C" __global__ void flow_frames(Launch l) {
   }
 }
 
-// The engine's vectors to floats.
+// Converts the engine's vectors to floats.
 extern "C" __global__ void flow_vectors(Launch l) {
   const OpticalFlowArgs a = flow_args(l);
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (uint32_t)(a.width * a.height);
@@ -44,7 +44,7 @@ extern "C" __global__ void flow_vectors(Launch l) {
   }
 }
 
-// Floats to the engine's hints.
+// Converts floats to the engine's hints.
 extern "C" __global__ void flow_hints(Launch l) {
   const OpticalFlowArgs a = flow_args(l);
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (uint32_t)(a.width * a.height);

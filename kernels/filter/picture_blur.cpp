@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures blurred by separable weights, mirrored at their borders, with the bytes of PyTorch: it adds up all products
-// of the window, row after row, in float, and rounds the sum. Here, rows and columns are added up one after the other,
-// which is ten times less work, and what may round differently is added up again as PyTorch does.
+// Blurs pictures by separable weights, mirrored at the borders, with the same bytes as PyTorch. PyTorch adds up all
+// products of the window in float, row after row, and rounds the sum. Here, rows and then columns are added up, which
+// is ten times less work; pixels that may round differently are computed again in PyTorch's order.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int64_t kAtOnce = 16;  // sums that stay in registers
+constexpr int64_t kAtOnce = 16;  // sums kept in registers
 
 struct Window {
   const float *across, *down;
@@ -27,7 +27,7 @@ inline __attribute__((always_inline)) void fill(float *__restrict out, const T *
 CLONES void widen(float *out, const uint8_t *in, int64_t n) { fill(out, in, n); }
 void widen(float *out, const float *in, int64_t n) { memcpy(out, in, n * sizeof(float)); }
 
-// The sum of `terms`, each times its weight.
+// out = sum of w[k] * terms[k].
 CLONES void add_up(float *__restrict out, const float *const *terms, int64_t n, const float *w, int64_t n_terms) {
   int64_t i = 0;
   for (; i + kAtOnce <= n; i += kAtOnce) {
@@ -46,7 +46,7 @@ CLONES void add_up(float *__restrict out, const float *const *terms, int64_t n, 
   }
 }
 
-// Sums as bytes; `doubtful` says which of them are nearer than `error` to where the next byte begins.
+// Rounds sums to bytes. `doubtful`: whether a sum is nearer than `error` to the next rounding boundary.
 CLONES void round(uint8_t *__restrict out, uint8_t *__restrict doubtful, const float *__restrict sums, int64_t n,
                   float error) {
   for (int64_t i = 0; i < n; i++) {
@@ -58,9 +58,9 @@ CLONES void round(uint8_t *__restrict out, uint8_t *__restrict doubtful, const f
   }
 }
 
-constexpr int kTogether = 8;  // sums that don't wait for each other
+constexpr int kTogether = 8;  // independent sums, for instruction-level parallelism
 
-// Some of the bytes of a row, in PyTorch's order. `rows` are those of the window, from its left end on.
+// Computes the bytes at `places` of a row in PyTorch's order. `rows`: the rows of the window, from its left end on.
 CLONES void settle(uint8_t *out, const int32_t *places, int64_t n, const float *const *rows, const Window &w,
                    const float *weights) {
   for (int64_t begin = 0; begin < n; begin += kTogether) {
@@ -85,22 +85,22 @@ int64_t find(int32_t *places, const uint8_t *flags, int64_t n) {
   return found;
 }
 
-// Planes (n, height, width), each larger than half of the window.
+// Planes (n, height, width), larger than half of the window along each axis.
 template <class T>
 void blur(T *out, const T *in, int64_t n, int64_t height, int64_t width, const Window &w) {
   const int64_t left = w.nx / 2, above = w.ny / 2, padded = width + 2 * left;
-  // How far the sums of both orders are apart, at most: for each product and each sum, half of what floats around 255
-  // are apart.
+  // Bound of the difference between both orders of summation: for each product and each addition, half the spacing of
+  // floats around 255.
   const float error = (float)(w.nx * w.ny + 2 * (w.nx + w.ny) + 8) / (1 << 17);
   std::vector<float> weights(w.nx * w.ny), sums(width);
-  std::vector<float> wide(w.ny * padded), store(w.ny * width);  // the last rows, and their sums: row y at y % ny
+  std::vector<float> wide(w.ny * padded), store(w.ny * width);  // rings of rows and of sums: y is at y % ny
   std::vector<uint8_t> doubtful(width);
   std::vector<int32_t> places(width);
   std::vector<const float *> shifted(w.nx), summed(w.ny), rows(w.ny);
   for (int64_t j = 0; j < w.ny; j++)
     for (int64_t i = 0; i < w.nx; i++) weights[j * w.nx + i] = w.down[j] * w.across[i];
   for (int64_t p = 0; p < n; p++, in += height * width) {
-    int64_t there = 0;  // rows that were summed
+    int64_t there = 0;  // number of rows summed along x
     for (int64_t y = 0; y < height; y++, out += width) {
       for (; there < height && there <= y + above; there++) {
         float *row = wide.data() + there % w.ny * padded, *middle = row + left;
@@ -126,7 +126,7 @@ void blur(T *out, const T *in, int64_t n, int64_t height, int64_t width, const W
 
 }  // namespace
 
-// `bytes`: of uint8, else of float. 1 if there is not enough memory.
+// `bytes`: uint8, else float. Returns 1 if there is not enough memory.
 EXPORT int32_t picture_blur(const void *in, int64_t n, int64_t height, int64_t width, const float *across, int64_t nx,
                             const float *down, int64_t ny, int32_t bytes, void *out) {
   const Window w{across, down, nx, ny};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of bytes, mixed with their smoothed form as PyTorch does it: the products of a window are added up row after
-// row, each in one step, and the sum is rounded.
+// Mixes pictures of bytes with their smoothed form as in PyTorch: the products of a window are added up row after row
+// with fused multiply-add, and the sum is rounded.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -28,7 +28,7 @@ CLONES void row(uint8_t *__restrict out, const uint8_t *__restrict above, const 
 
 }  // namespace
 
-// Planes (n, height, width), dense; `rest` is the share of the smoothed picture. The border stays.
+// Dense planes (n, height, width). `rest`: share of the smoothed picture. The border is not changed.
 EXPORT void picture_sharpness(const uint8_t *in, int64_t n, int64_t height, int64_t width, float middle, float around,
                               float rest, uint8_t *out) {
   memcpy(out, in, n * height * width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of an image with their borders, in a ring as long as a window is high.
+// Rows of an image with their borders, in a ring as long as the window is high.
 #pragma once
 #include <algorithm>
 
@@ -17,12 +17,12 @@ inline void pad_row(T *row, int64_t w, int64_t c, int64_t left, int64_t right, i
   for (int64_t x = w; x < w + right; x++) copy(x);
 }
 
-// A window of h rows and w columns whose element (y, x) lies on the output's place.
+// A window of h rows and w columns; element (y, x) is the anchor.
 struct Window {
   int64_t h, w, y, x;
 };
 
-// `To` is the type of the elements in the ring; `slack` elements may be read behind a row.
+// `To`: type of the elements in the ring. `slack`: readable elements after a row.
 template <class To>
 class RowRing {
  public:
@@ -31,8 +31,8 @@ class RowRing {
     stride_ = (g.w + window.w - 1) * g.c + slack;
     rows_ = scratch.array<To>(window.h * stride_, part);
   }
-  // Makes sure that the rows under the window of output row y are there, for y in increasing order; convert(to, row)
-  // writes a row of the image. Then at(y, i, j) is what the window's element (i, j) has for the first output.
+  // Loads the rows under the window of output row y; y must increase. convert(to, row) writes a row of the image.
+  // Afterwards at(y, i, j) is element (i, j) of the window of the row's first output.
   template <class F>
   void advance(int64_t y, const F &convert) {
     for (; next_ <= y - window_.y + window_.h - 1; next_++) {

@@ -5,7 +5,7 @@
 
 namespace {
 
-// An image in memory: where it is and the type of its elements.
+// An image in memory and the type of its elements.
 struct Elements {
   char *data;
   int dtype;
@@ -14,7 +14,7 @@ struct Elements {
   char *at(int64_t element) const { return data + element * size; }
 };
 
-// Rows of a volume as floats with their borders. The rows of one slice are wanted one behind the other.
+// Rows of a volume as floats with their borders. Rows of a slice are best read in order.
 class Rows {
  public:
   Rows(const Elements &in, const Grid &g, float *row, float *whole, int64_t radius)
@@ -25,7 +25,7 @@ class Rows {
         whole_(whole),
         radius_(radius) {}
 
-  // The first pixel of row y of the slices around z, combined by a window.
+  // Returns the first pixel of row y, combined along depth around slice z by `window`.
   const float *get(int64_t z, int64_t y, const float *window, int64_t size) {
     const int64_t n = g_.row();
     if (size == 1) {
@@ -65,7 +65,7 @@ void filter(const Elements &out, const Elements &in, const Grid &g, const Separa
     height += a.size[3 * t + 1];
     radius = std::max<int64_t>(radius, a.size[3 * t + 2] / 2);
   }
-  // Per term a ring of rows that are filtered along W already.
+  // For each term, a ring of rows that were filtered along W.
   float *rings = scratch.array<float>(height * n, 0), *row = scratch.array<float>(n + 2 * radius * g.c, 1);
   float *sums = scratch.array<float>(n, 2), *whole = scratch.array<float>(depth * n, 3);
   for (int64_t z = 0; z < g.d; z++) {

@@ -3,8 +3,8 @@
 #include "filter/gpu_tile.h"
 #include "filter/separable.h"
 
-// acc[j] += the sum over k < size of weight[k] * x(j + k), in the order of k, as on the CPU. SIZE is the size, or 0 if
-// it is not known when this is compiled.
+// acc[j] += sum of weight[k] * x(j + k) for k < size, in the order of k, as on the CPU. SIZE: the size if known at
+// compile time, else 0.
 template <int SIZE, int V, class X>
 DEVICE void slide(float (&acc)[V], const float *weight, int size, const X &x) {
   if constexpr (SIZE > 0) {
@@ -41,14 +41,14 @@ DEVICE void slide(float (&acc)[V], const float *weight, int size, const X &x) {
 
 DEVICE SeparableArgs separable_args(const Launch &l, int sample) { return ((const SeparableArgs *)l.args[0])[sample]; }
 
-// Tiles of images, along W and then along H. C, SH and SW are the channels of all samples and the sizes of all windows,
-// or 0. ROWS and ELEMENTS are those of a tile; LONGEST is the longest window. With ONE term sums need not be held from
-// term to term.
+// Tiles of images, along W and then along H. C, SH, SW: the channels and window sizes if all samples agree, else 0.
+// ROWS, ELEMENTS: size of a tile. LONGEST: length of the longest window. ONE: there is one term, so sums are not kept
+// from term to term.
 template <class Out, class In, bool ONE, int C, int SH, int SW, int ROWS, int ELEMENTS, int LONGEST>
 DEVICE void separable_tiles(const Launch &l) {
   constexpr int kThreads = 256, kAcross = SW > 0 ? 8 : 4, kDown = SH > 0 ? 8 : 4;
   constexpr int kColumn = ROWS / kDown, kHeld = (kColumn * ELEMENTS + kThreads - 1) / kThreads;
-  constexpr int kPitch = ELEMENTS | 1;  // odd, so that the rows of a column lie in different banks
+  constexpr int kPitch = ELEMENTS | 1;  // odd, so that the elements of a column lie in different banks
   DYNAMIC_SHARED(float, shared);
   float *weights = shared, *rest = shared + 3 * 2 * LONGEST;
   FOR_SAMPLES(sample, l) {
@@ -94,7 +94,7 @@ DEVICE void separable_tiles(const Launch &l) {
         const float *w = weights + 2 * t * LONGEST, *first = whole + (radius_y - height / 2) * pitch;
         const int rows = tile.rows + height - 1;
         __syncthreads();
-        // Neighbouring threads take a row each, as columns that are kAcross pixels apart would share banks.
+        // Neighbouring threads take different rows, as columns that are kAcross pixels apart would share banks.
         const uint32_t items = rows * c * ((tile.columns + kAcross - 1) / kAcross);
         for (uint32_t item = threadIdx.x; item < items; item += kThreads) {
           const uint32_t group = item / (uint32_t)rows, r = item - group * rows;
@@ -111,7 +111,7 @@ DEVICE void separable_tiles(const Launch &l) {
         auto add = [&](int h, float(&sum)[kDown]) {
           const int item = threadIdx.x + h * kThreads, column = item % ELEMENTS, row = item / ELEMENTS * kDown;
           if (column >= n || row >= tile.rows) return;
-          // Rows below those that were made are read, but not for an output that is written.
+          // Rows below the last one are read, but only for outputs that are not written.
           const float *from = across + row * kPitch + column;
           slide<SH>(sum, w, height, [&](int k) { return from[k * kPitch]; });
         };
@@ -135,8 +135,7 @@ DEVICE void separable_tiles(const Launch &l) {
   }
 }
 
-// One pass of volumes or long windows, along AXIS (0, 1, 2: D, H, W) for one term, from `in` to `out`. With ADDS the
-// sums go on from what `before` holds.
+// One pass along AXIS (0, 1, 2: D, H, W) for one term, for volumes or long windows. ADDS: adds to the sums in `before`.
 template <int AXIS, bool ADDS, class Out, class In>
 DEVICE void separable_line(Out *out, const float *before, const In *in, const Grid &g, const SeparableArgs &a,
                            int term) {
@@ -160,7 +159,7 @@ DEVICE void separable_line(Out *out, const float *before, const In *in, const Gr
   }
 }
 
-// FROM is -1 for the input or the number of a part of the scratch memory, of VOLUME floats each; TO likewise.
+// FROM, TO: part of the scratch memory, `volume` floats each; -1: input or output.
 template <int AXIS, int TERM, int FROM, int TO, class Out, class In>
 DEVICE void separable_pass(const Launch &l, int64_t volume) {
   constexpr int kParts = 3, kSums = 2;

@@ -18,7 +18,7 @@ from penstock.gpu.schemes.tiles import (
 )
 from penstock.gpu.source import c_type
 
-_SUMS = 2  # a part of the scratch memory
+_SUMS = 2  # the part of the scratch memory for sums
 
 
 def plan(task: Task) -> list[Phase]:
@@ -45,7 +45,7 @@ def _passes(task: Task, size: np.ndarray, types: str) -> list[Phase]:
     x = task.ins[0]
     volumes = x.volumes()
     volume = bound_of(volumes)
-    # A thread takes 4 places along the axis; of short axes some are none.
+    # A thread takes 4 places along the axis, fewer at its end.
     grid = grid_of(-(-volumes // 256), task.n)
     phases, terms = [], size.shape[1]
     for t in range(terms):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "filter/taps.h"
 
-// to = (begins ? 0 : before) + the sum of N weighted rows. `to` may be `before`.
+// to = (begins ? 0 : before) + sum of N weighted rows. `to` may be `before`.
 template <int N, class Out>
 CLONES static void add_taps(Out *to, const float *before, const float *const *from, const float *weights, int64_t n,
                             bool begins) {
@@ -52,7 +52,7 @@ template void RowSum::flush(float *to);
 void RowSum::finish(void *to, int dtype) {
   if (dtype == UINT8) return flush((uint8_t *)to);
   if (dtype == FLOAT) return flush((float *)to);
-  // Few want other types: not worth the time to compile them.
+  // Other types are rare: not worth the compile time.
   flush(sum_);
   for_types<uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, half, double>(
       dtype, [&](auto t) { from_floats((decltype(t) *)to, sum_, n_); });

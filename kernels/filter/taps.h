@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of weighted rows in float32, from which all linear filters are made: along a row the taps are the same row,
-// shifted by whole pixels.
+// Sums of weighted rows in float32, the basis of all linear filters: the taps along a row are the same row, shifted by
+// whole pixels.
 #pragma once
 #include "filter/rows.h"
 
-constexpr int kMostTaps = 9;  // summed in registers at once
+constexpr int kMostTaps = 9;  // rows summed in registers at once
 
-// Converts n elements; which loop does so for a type.
+// Converts n elements to floats. to_floats_from finds the function for a type.
 typedef void (*ToFloats)(float *to, const void *from, int64_t n);
 ToFloats to_floats_from(int dtype);
 
-// Adds rows one after the other to a sum of n elements, for which `memory` has room.
+// A weighted sum of rows of n elements. `memory`: room for the sum.
 class RowSum {
  public:
   RowSum(float *memory, int64_t n) : sum_(memory), n_(n) {}
@@ -18,7 +18,7 @@ class RowSum {
     if (held_ == kMostTaps) flush(sum_);
     rows_[held_] = row, weights_[held_++] = weight;
   }
-  // Writes the sum as elements of a type.
+  // Writes the sum, converted to `dtype`.
   void finish(void *to, int dtype);
 
  private:

@@ -7,7 +7,7 @@
 
 namespace {
 
-// Pieces of N bytes each, as of planes that become pixels.
+// Scatters pieces of N bytes, such as planes to pixels.
 template <int N>
 CLONES void scatter(char *__restrict out, const char *__restrict in, int64_t pieces, int64_t step) {
   for (int64_t i = 0; i < pieces; i++) std::memcpy(out + i * step, in + i * N, N);
@@ -32,7 +32,7 @@ void copy_pieces(char *out, const char *in, int64_t pieces, int64_t piece, int64
   }
 }
 
-// Two to four inputs of single elements: all of a pixel at once.
+// Two to four inputs with pieces of one element: writes whole pixels.
 template <class T, int K>
 CLONES void interleave(T *__restrict out, const T *const *in, int64_t n) {
   const T *a[K];

@@ -5,7 +5,7 @@
 #include "core/gpu_units.h"
 #include "generic/cat.h"
 
-// Where the inputs lie, and the ends of their pieces in a row of them, in units of U.
+// Addresses of the inputs, and the end of each input's piece in a row of pieces, in units of U.
 template <class U, int K>
 struct CatPlaces {
   const U *from[K];
@@ -22,7 +22,7 @@ struct CatPlaces {
   }
 };
 
-// Elements one by one.
+// Copies element by element.
 template <class U, int K>
 DEVICE void cat_elements(U *to, const CatPlaces<U, K> &at, uint32_t begin, uint32_t end, uint32_t thread, uint32_t of) {
   for (uint32_t i = begin + thread; i < end; i += of) {
@@ -46,8 +46,8 @@ DEVICE void cat_sample(const Launch &l, int sample, const CatArgs &a) {
                      gridDim.x * blockDim.x);
 }
 
-// Short pieces of any sizes. BYTES divides all pieces. Memory from outside may begin anywhere: then its elements of
-// SIZE bytes are moved.
+// Short pieces of any size. BYTES divides all pieces. External memory may have any alignment: if it is not aligned to
+// BYTES, elements of SIZE bytes are copied.
 template <int BYTES, int SIZE, int K>
 DEVICE void cat_all(const Launch &l) {
   typedef typename UnitOf<BYTES>::type U;
@@ -93,7 +93,8 @@ DEVICE void cat_segments(const Launch &l) {
   }
 }
 
-// V neighbouring pieces of each input; they have P elements, which begin at element AT of a row of ROW.
+// V consecutive pieces of each input. Pieces of the first input have P elements, which begin at element AT of a row of
+// ROW elements.
 template <class T, int V, int ROW, int AT, int... PIECES>
 struct Interleaved {
   DEVICE void read(const T *const *, int64_t) {}
@@ -120,7 +121,7 @@ struct Interleaved<T, V, ROW, AT, P, REST...> {
   }
 };
 
-// Short pieces of PIECES elements each: a thread makes U times V rows of them.
+// Short pieces of PIECES elements each. A thread makes V rows, U times.
 template <class T, int U, int V, int... PIECES>
 DEVICE void cat_interleaved(const Launch &l) {
   constexpr int K = sizeof...(PIECES), kRow = (PIECES + ...), kRun = V * kRow;
@@ -132,7 +133,7 @@ DEVICE void cat_interleaved(const Launch &l) {
     if (!rows) continue;
     T *const to = out.template as<T>();
     const CatPlaces<T, K> at(l, sample, a);
-    // Whole runs begin with the first row that lies at a multiple of their alignment, if there is one.
+    // Whole runs begin with the first row that has their alignment, if there is one.
     const uint32_t first = (uint32_t)((unsigned long long)to / sizeof(T));
     uint32_t lead = 0;
     while (lead < V && ((first + lead * kRow) & (E - 1))) lead++;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joining: short pieces of the same sizes in all samples are woven by threads that know the sizes, long ones are
-copied; the rest goes by units."""
+"""Joining: short pieces of the same sizes in all samples are interleaved by threads with compile-time sizes, long ones
+are copied as segments; the rest is copied by units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.gpu.launch import Phase, Task, grid_of
 from penstock.gpu.schemes.segments import SHORTEST, few_blocks, segments
 from penstock.gpu.schemes.units import grid_of_units, unit_of
 
-_MOST_OF_ROW, _MOST_AT_ONCE, _THREADS = 32, 160, 256  # bytes of a row of short pieces, and of those that a thread makes
+_MOST_OF_ROW, _MOST_AT_ONCE, _THREADS = 32, 160, 256  # bytes of a row of short pieces, and per thread
 
 
 def plan(task: Task) -> list[Phase]:
@@ -43,5 +43,5 @@ def _woven(pieces: list[int], size: int, volumes: np.ndarray, n: int) -> Phase:
 
 
 def _rows_at_once(row: int, size: int, alignment: int) -> int:
-    """How many rows of so many bytes begin at multiples of the alignment and are read by words."""
+    """The smallest number of rows of `row` bytes that keeps the alignment and is read in words."""
     return max(alignment // math.gcd(row, alignment), 4 // size)

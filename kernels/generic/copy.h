@@ -3,5 +3,5 @@
 #include "core/tensor.h"
 
 struct CopyArgs {
-  int32_t streams;  // 1: around the caches, where the batch is larger than them or read late
+  int32_t streams;  // 1: non-temporal stores, for batches that are larger than the caches or read much later
 };

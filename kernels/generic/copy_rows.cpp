@@ -8,15 +8,15 @@
 
 extern "C" int copy(Tensor *, const Tensor *, const void *, Scratch *, char *);
 
-// Copies n samples to others of the same extents.
+// Copies n samples to others of the same shapes.
 EXPORT void copy_rows(const Tensor *out, const Tensor *in, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     if (const int64_t bytes = in[i].volume() * item_size(in[i].dtype)) std::memcpy(out[i].data, in[i].data, bytes);
 }
 EXPORT_SHORT(copy_rows)
 
-// The same by the threads of a pool, if there is one; `streams`: around the caches. False if there is not enough memory
-// for that.
+// The same with the threads of a pool, if not null. `streams`: non-temporal stores. Returns 0 if there is not enough
+// memory.
 EXPORT int32_t copy_rows_by_threads(Pool *pool, Tensor *out, Tensor *in, int32_t n, int32_t streams) {
   NativeTime time;
   if (!pool) return copy_rows(out, in, n), 1;

@@ -15,8 +15,8 @@ DEVICE void frames_sample(const Tensor &out, const Tensor &in, const FramesArgs 
   }
 }
 
-// Small frames. BYTES divides all of them. Memory from outside may begin anywhere: then its elements of SIZE bytes are
-// moved.
+// Small frames. BYTES divides all of them. External memory may have any alignment: if it is not aligned to BYTES,
+// elements of SIZE bytes are copied.
 template <int BYTES, int SIZE>
 DEVICE void frames_all(const Launch &l) {
   typedef typename UnitOf<BYTES>::type U;

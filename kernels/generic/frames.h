@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a sample along its first axis, in any order.
+// Selects parts of a sample along its first axis, in any order.
 #pragma once
 #include "core/tensor.h"
 
 struct FramesArgs {
-  const int32_t *order;  // per frame of the output, that of the input
-  int32_t count;         // how many there are
+  const int32_t *order;  // input frame of each output frame
+  int32_t count;         // number of output frames
 };
 
 // Bytes of a frame.

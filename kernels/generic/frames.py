@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames in another order: large ones as long pieces, small ones by units."""
+"""Frames in another order: large ones are copied as segments, small ones by units."""
 
 from __future__ import annotations
 

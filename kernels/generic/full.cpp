@@ -14,7 +14,7 @@ void broadcast(T *out, const Tensor &to, const T *in, const Tensor &from) {
     std::fill_n(out, n, in[0]);
     return;
   }
-  // Steps of the input per axis of the output, 0 where it is repeated.
+  // Strides of the input per axis of the output; 0 where it is repeated.
   int64_t step[kMaxDims] = {0}, size = 1;
   for (int d = to.ndim - 1, e = from.ndim - 1; d >= 0 && e >= 0; d--, e--) {
     step[d] = from.shape[e] == 1 ? 0 : size;

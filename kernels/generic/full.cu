@@ -7,7 +7,7 @@ struct __attribute__((aligned(16))) FullUnit {
   uint32_t w[4];
 };
 
-// Where the element of the value lies that element i of the output has.
+// Maps an element of the output to the element of the value.
 struct BroadcastPlaces {
   int64_t extent[kMaxDims], step[kMaxDims];
   int ndim;
@@ -52,7 +52,7 @@ DEVICE void write_units(const Tensor &out, const F &value_of) {
   }
 }
 
-// The number `value` of the arguments.
+// Fills with the argument `value`.
 template <class Out>
 DEVICE void full_constant(const Launch &l) {
   FOR_SAMPLES(sample, l) {
@@ -61,7 +61,7 @@ DEVICE void full_constant(const Launch &l) {
   }
 }
 
-// An input: one number, or an array that is repeated.
+// Fills from an input: one number, or an array that is broadcast.
 template <class Out, class In>
 DEVICE void full_of(const Launch &l) {
   FOR_SAMPLES(sample, l) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of one value, or of a smaller one repeated: the types are compiled in; a thread writes 16 bytes at a time."""
+"""Arrays of one value, or a smaller array broadcast: the types are compiled in; a thread writes 16 bytes at a time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of different extents copied into one array, at the beginning of each axis.
+// Copies samples of different shapes into one padded array, to the beginning of each axis.
 #include <cstring>
 
 #include "core/kernel.h"
@@ -32,8 +32,8 @@ void place(char *out, const int64_t *to, const char *in, const int64_t *from, in
 
 }  // namespace
 
-// Copies n samples to `out`, an array of samples of the extents `shape`, which are at least those of each; the rest
-// becomes `value`.
+// Copies n samples to `out`, an array of samples of the shape `shape`, which is at least as large as each sample's. The
+// rest is filled with `value`.
 EXPORT void pad_rows(char *out, const int64_t *shape, const Tensor *in, int64_t n, const char *value) {
   NativeTime time;
   for (int64_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axes along which the steps go on become one; what is contiguous is copied as a block.
+// Axes across which the stride is constant are merged; contiguous elements are copied as a block.
 #include "generic/subscript.h"
 
 #include <cstring>
@@ -60,7 +60,7 @@ static void run(const Tensor *out, const Tensor *in, const SubscriptArgs &a, Scr
   for (int d = 0; d < out->ndim; d++) {
     const int64_t n = out->shape[d], s = a.step[d] * size;
     if (n == 1) continue;
-    if (w.ndim && w.step[w.ndim - 1] == s * n) {  // goes on where the axis before it steps to
+    if (w.ndim && w.step[w.ndim - 1] == s * n) {  // continues the stride of the axis before
       w.extent[w.ndim - 1] *= n, w.step[w.ndim - 1] = s;
       continue;
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: own
-// A thread makes 16 bytes of the output, which is dense whatever the steps through the input: where they go on one by
-// one, forwards or backwards, it reads 16 bytes too.
+// A thread makes 16 bytes of the output, which is dense. Where the input is contiguous, forwards or backwards, it also
+// reads 16 bytes at once.
 #include "core/gpu_runs.h"
 #include "generic/subscript.h"
 
 constexpr int bits_in(unsigned x) { return x ? (int)(x & 1) + bits_in(x >> 1) : 0; }
 
-// BEGINS has a bit for each of the N axes of the output with which a group begins: axes along which the steps go on,
-// in all samples, count as one.
+// BEGINS: bit mask of the N output axes at which a group begins. Axes across which the stride is constant in all
+// samples form a group.
 template <class T, int N, unsigned BEGINS>
 struct Groups {
   static constexpr int kGroups = bits_in(BEGINS);
@@ -27,7 +27,7 @@ struct Groups {
     base = (const T *)in.data + a.base;
   }
 
-  // V elements from number `first` of the output on, of which `total - first` exist.
+  // Reads V elements from element `first` of the output on, of which `total - first` exist.
   template <int V>
   DEVICE void read(T (&x)[V], uint32_t first, uint32_t total) const {
     uint32_t at[kGroups];

@@ -4,6 +4,6 @@
 #include "core/tensor.h"
 
 struct SubscriptArgs {
-  int64_t base;            // the element that comes first, counted in the part of the input that is there
-  int64_t step[kMaxDims];  // per axis of the output: elements from one to the next
+  int64_t base;            // index of the first element in the stored part of the input
+  int64_t step[kMaxDims];  // per axis of the output: distance between elements in the input
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices and slices: which axes of the output go on as one is compiled in."""
+"""Indices and slices: the groups of merged axes are compiled in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from penstock.gpu.launch import Phase, Task
 from penstock.gpu.schemes.units import grid_of_units
 
-_RUN = 16  # bytes that a thread makes
+_RUN = 16  # bytes per thread at a time
 
 
 def plan(task: Task) -> list[Phase]:

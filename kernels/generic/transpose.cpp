@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axes that stay neighbours become one, and a short innermost run becomes one element of up to 16 bytes. What then
-// remains is done as transpositions of the two axes that are innermost in the output and in the input.
+// Axes that stay adjacent are merged, and a short innermost run becomes one element of up to 16 bytes. The rest is done
+// as transpositions of the axes that are innermost in the output and in the input.
 #include "generic/transpose.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ CLONES void swap_axes(void *to, const void *from, int64_t n, int64_t m, int64_t 
   typedef typename ElementOf<kBytes>::type T;
   T *__restrict out = static_cast<T *>(to);
   const T *__restrict in = static_cast<const T *>(from);
-  if (in_step == m) {  // interleaved planes are taken apart
+  if (in_step == m) {  // deinterleaves planes
     switch (m) {
       case 2:
         return split<T, 2>(out, in, n, out_step);
@@ -63,7 +63,7 @@ CLONES void swap_axes(void *to, const void *from, int64_t n, int64_t m, int64_t 
         return split<T, 4>(out, in, n, out_step);
     }
   }
-  if (out_step == n) {  // planes are interleaved
+  if (out_step == n) {  // interleaves planes
     switch (n) {
       case 2:
         return join<T, 2>(out, in, m, in_step);
@@ -119,13 +119,13 @@ static void run(const Tensor *out, const Tensor *in, const TransposeArgs &a, Scr
   for (int d = 0; d < out->ndim; d++) {
     const int64_t n = out->shape[d], s = in_step[a.perm[d]];
     if (n == 1) continue;
-    if (w.ndim && w.in_step[w.ndim - 1] == s * n) {  // goes on where the axis before it steps to
+    if (w.ndim && w.in_step[w.ndim - 1] == s * n) {  // continues the stride of the axis before
       w.extent[w.ndim - 1] *= n, w.in_step[w.ndim - 1] = s;
       continue;
     }
     w.extent[w.ndim] = n, w.in_step[w.ndim++] = s;
   }
-  // A short run that stays together is one element.
+  // A short contiguous run becomes one element.
   if (w.ndim > 1 && w.in_step[w.ndim - 1] == 1) {
     const int64_t run = w.extent[w.ndim - 1], size = run * w.bytes;
     bool whole =
@@ -144,7 +144,7 @@ static void run(const Tensor *out, const Tensor *in, const TransposeArgs &a, Scr
     w.out_step[d] = step, step *= w.extent[d];
     if (w.in_step[d] == 1) w.nearest = d;
   }
-  if (w.in_step[w.nearest] != 1) {  // nothing is innermost in the input (a window): an axis of one element is
+  if (w.in_step[w.nearest] != 1) {  // no axis has stride 1 in the input (a window): add an axis of one element
     w.extent[w.ndim] = 1, w.in_step[w.ndim] = 1, w.out_step[w.ndim] = 1;
     w.nearest = w.ndim++;
   }

@@ -8,7 +8,7 @@
 template <class To, class From>
 struct Transpose : Local<To, From> {
   typedef TransposeArgs Args;
-  int32_t from[To::N], start[From::N];  // per coordinate of the output, that of the input
+  int32_t from[To::N], start[From::N];  // input axis of each output axis; first index along each input axis
   DEVICE void begin(const Args &a, const Tensor &, const Tensor &) {
 #pragma unroll
     for (int d = 0; d < To::N; d++) from[d] = a.perm[To::axis(d)], start[d] = (int32_t)a.start[From::axis(d)];

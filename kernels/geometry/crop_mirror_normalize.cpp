@@ -12,7 +12,7 @@
 
 namespace {
 
-// Walks the output axis by axis; the innermost axes are left to the row loops.
+// Traverses the output axis by axis; the row loops handle the innermost axes.
 struct Walk {
   Fill fill;  // knows the output's shape
   int ndim, channels;
@@ -26,9 +26,9 @@ struct Walk {
   void (*write)(void *out, const float *in, int64_t n, float mean, float scale);
   void (*write_pixels)(void *out, const float *in, int64_t n, int channels, int padded, const float *mean,
                        const float *scale, const void *fill, float *room);
-  // For three planes from pixels of three bytes, else null.
+  // From uint8 pixels of three channels to three planes; else null.
   void (*split3_row)(void *out, const uint8_t *in, int64_t n, int64_t plane, const float *mean, const float *scale);
-  char *turned;  // one row of the input
+  char *turned;  // room for a reversed row of the input
 
   void visit(char *out, const char *in, int d, int c) const {
     const int64_t b = begin[d], e = end[d];
@@ -55,8 +55,8 @@ struct Walk {
         visit(o, x, d + 1, d == channels ? (int)i : c);
     }
   }
-  // Whether the last three axes turn interleaved pixels of three channels into planes: one pass over the input instead
-  // of three.
+  // Whether the last three axes convert interleaved pixels of three channels to planes: one pass over the input is
+  // enough, instead of three.
   bool is_split3() const {
     const int c = ndim - 3;
     return c >= 0 && c == channels && begin[c] == 0 && end[c] == 3 && in_step[c] == 1 && std::abs(in_step[c + 2]) == 3;
@@ -80,8 +80,7 @@ struct Walk {
                  mean, scale);
     }
   }
-  // n pixels of `values` elements that begin at x and go backwards if axis d is mirrored, put into the order of the
-  // output.
+  // n pixels of `values` elements from x on, in the output's order: reversed if axis d is mirrored.
   const char *unmirrored(const char *x, int64_t n, int d, int values) const {
     if (in_step[d] != -values) return x;
     reverse_pixels(turned, x + (n - 1) * in_step[d] * in_size, n, values * in_size);

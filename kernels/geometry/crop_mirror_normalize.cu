@@ -58,7 +58,7 @@ struct CropMirrorNormalize : Local<To, From> {
   DEVICE void map(Out (&out)[To::C], const typename From::T (&in)[From::C], int channel) const {
 #pragma unroll
     for (int c = 0; c < To::C; c++) {
-      if (To::kUnit && c >= From::C)  // channels that are added
+      if (To::kUnit && c >= From::C)  // padding channels
         out[c] = truncated<Out>(load(value + c));
       else if constexpr (To::kUnit)
         out[c] = normalized<Out>(in[c < From::C ? c : 0], mean[c], scale[c]);

@@ -4,14 +4,14 @@
 #include "core/convert.h"
 
 struct CropMirrorNormalizeArgs {
-  // Per axis of the output: the axis of the input it comes from, and which index of it the first element comes from.
-  // A mirrored axis goes down from there. What falls outside of the input is filled.
+  // Per axis of the output: the axis of the input, and the index there of the first element. Indices decrease along a
+  // mirrored axis. Elements outside of the input are filled.
   int32_t axis[kMaxDims];
   int64_t first[kMaxDims];
-  // The mirrored axis of the output and the axis of the output that counts channels; -1: none.
+  // The mirrored axis of the output and its channel axis; -1: none.
   int32_t mirrored;
   int32_t channels;
-  // Per channel; `fill` also for the channels that the output has more than the input.
+  // Per channel. `fill` also has values for padding channels.
   const float *mean;
   const float *scale;
   const float *fill;

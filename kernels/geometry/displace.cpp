@@ -6,7 +6,7 @@
 
 namespace {
 
-// Coordinates of a row, and what they become along an axis of the input.
+// Splits the coordinates of a row along an axis of the input.
 CLONES void split_row(int32_t *__restrict index, float *__restrict weight, const float *__restrict at, int64_t n,
                       bool between) {
   for (int64_t x = 0; x < n; x++) index[x] = warp_split(at[x], 0, between, false, weight + x);

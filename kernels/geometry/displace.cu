@@ -5,9 +5,9 @@
 #include "geometry/displace.h"
 #include "geometry/gpu_sampling.h"
 
-constexpr int kMostWaves = 1024;   // columns whose cosines a block keeps
-constexpr int kJitterAtOnce = 3;   // pixels of a lane: no more than 32 lanes have random words for
-constexpr int kJitterBlocks = 25;  // of random words, for 96 pixels of which the first is anywhere in a block
+constexpr int kMostWaves = 1024;   // columns whose cosines are kept in shared memory
+constexpr int kJitterAtOnce = 3;   // pixels per lane; for more, a warp could not make all random words at once
+constexpr int kJitterBlocks = 25;  // blocks of 4 words for 96 pixels that begin anywhere in a block
 
 template <int KIND>
 struct DisplaceMemory {};
@@ -28,7 +28,7 @@ struct Displace : GatherBase {
   typedef DisplaceMemory<KIND> Memory;
   static constexpr bool kByBlock = KIND == kWater, kByStrip = KIND == kJitter, kAlways = INTERP == kNearest;
   static constexpr int kAtOnce = KIND == kJitter ? kJitterAtOnce : INTERP == kNearest ? kNearestAtOnce : kLinearAtOnce;
-  // Coordinates of rows and columns: where the channels are the last coordinate of their own, those before it.
+  // Columns and rows as coordinates. kLast: the channels are a coordinate of their own, the last one.
   static constexpr bool kLast = !To::kUnit && To::kAxis == To::N - 1;
   static constexpr int kX = To::N - (kLast ? 2 : 1), kY = kX - 1;
   struct Row {
@@ -36,7 +36,7 @@ struct Displace : GatherBase {
     In outside[To::C];
     float y;
     float shift;    // of water, along x
-    int64_t pixel;  // of jitter: the number of the row's first one
+    int64_t pixel;  // of jitter: index of the row's first pixel
   };
   typedef Sample<INTERP, BORDER, From> Fetched;
   Place<From> in;
@@ -45,7 +45,7 @@ struct Displace : GatherBase {
   Displacing how;
   In fill[To::C];
   int32_t origin[2], columns;
-  float inverse;  // of the sphere's radius
+  float inverse;  // 1 / radius of the sphere
   bool still;
 
   DEVICE void begin(const Args &a, const Tensor &out, const Tensor &from) {
@@ -89,7 +89,7 @@ struct Displace : GatherBase {
     }
   }
 
-  // In steps of whole pixels.
+  // Adds random steps of whole pixels.
   DEVICE void jitter(uint32_t word, float &u, float &v) const {
     u += jitter_step(word & 0xffff, args->range), v += jitter_step(word >> 16, args->range);
   }

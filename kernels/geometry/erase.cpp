@@ -13,7 +13,7 @@ namespace {
 struct Region {
   const Fill &fill;
   int64_t begin[kMaxDims], end[kMaxDims];
-  int last;  // behind this axis all is filled
+  int last;  // axes after this one are filled as a whole
 
   void visit(char *out, int d, int64_t c) const {
     if (d == last) return fill.range(out, d, begin[d], end[d], c);

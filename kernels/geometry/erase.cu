@@ -17,7 +17,7 @@ struct ErasePainter {
 #pragma unroll
     for (int d = 0; d < N; d++) extent[d] = d < ndim ? (int32_t)sample.shape[d] : 1;
   }
-  // A border of a region, in places from `zero` on that are in [lo, hi].
+  // An edge of a region relative to `zero`, clamped to [lo, hi].
   DEVICE static int border(const int64_t *p, int32_t zero, int lo, int hi) {
     const int64_t i = load(p) - zero;
     return i < lo ? lo : i > hi ? hi : (int)i;
@@ -37,7 +37,7 @@ struct ErasePainter {
       const int to = border(behind + N - 1, column - begin, begin, end);
       if (from >= to) continue;
       const int lowest = C > 1 ? border(first + N, 0, 0, C) : 0, highest = C > 1 ? border(behind + N, 0, 0, C) : 1;
-      const bool along = C == 1 && a.channels == N - 1;  // the row counts channels
+      const bool along = C == 1 && a.channels == N - 1;  // channels lie along the row
       const int32_t channel = a.channels < 0 || C > 1 || along ? 0 : at[a.channels < N ? a.channels : 0];
       T fill[C];
 #pragma unroll

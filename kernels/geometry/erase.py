@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that are filled: samples are copied in runs, of which those that meet a region are painted."""
+"""Filling of regions: samples are copied in runs; elements in regions are replaced."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ inline void repeat(char *out, int64_t period, int64_t bytes) {
 }
 
 struct Fill {
-  int ndim, channels;        // number of axes, and the one that counts channels; -1: none
+  int ndim, channels;        // number of axes; channel axis, -1: none
   int64_t extent[kMaxDims];  // of the output
   int64_t step[kMaxDims];    // elements per index
   int64_t size;              // bytes of an element
@@ -25,8 +25,8 @@ struct Fill {
   }
   int64_t count() const { return channels < 0 ? 1 : extent[channels]; }
 
-  // Fills [from, to) of axis d and all that is below, where `out` is index 0 of that axis; c is the channel if an axis
-  // above d counts them.
+  // Fills [from, to) of axis d, with all axes after it. `out`: address of index 0 of axis d; c: the channel, if the
+  // channel axis comes before d.
   void range(char *out, int d, int64_t from, int64_t to, int64_t c) const {
     if (to <= from || d >= kMaxDims) return;
     out += from * step[d] * size;

@@ -9,7 +9,7 @@ namespace {
 struct Walk {
   const int64_t *extent;
   const uint8_t *flip;
-  int last;                                       // behind this axis input and output are alike
+  int last;                                       // input and output are alike in the axes after this one
   int64_t in_step[kMaxDims], out_step[kMaxDims];  // bytes
   Scratch &scratch;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels at any place of an image, on the GPU.
+// Reads pixels at any position of an image, on the GPU.
 #pragma once
 #include "core/gpu_gather.h"
 #include "geometry/sampling.h"
 
-// Pixels that a lane asks for before it waits.
+// Pixels that a lane loads before it waits.
 constexpr int kNearestAtOnce = 4, kLinearAtOnce = 2;
 
 // An image in a tensor of kind K.
@@ -12,15 +12,15 @@ template <class K>
 struct Image {
   typedef typename K::T T;
   static constexpr int C = K::C;
-  static constexpr bool kTogether = K::kUnit && K::kInterleaved;  // the channels of a pixel are neighbours
+  static constexpr bool kTogether = K::kUnit && K::kInterleaved;  // the channels of a pixel are adjacent
   static constexpr bool kBytes = kTogether && C == 3 && sizeof(T) == 1;
   const T *data;
-  int64_t channel;       // elements between channels,
-  int32_t across, down;  // columns, rows
+  int64_t channel;       // strides in elements: of channels,
+  int32_t across, down;  // of columns, of rows
   int32_t width, height;
-  int32_t inner_width, inner_height;  // places with neighbours to the right and below
-  bool is_aligned;                    // pixels lie at multiples of their size
-  // Of a tensor's coordinates X and Y.
+  int32_t inner_width, inner_height;  // size of the area whose pixels have neighbours to the right and below
+  bool is_aligned;                    // pixels are aligned to their size
+  // X, Y: coordinates of the tensor.
   template <int X, int Y>
   DEVICE void begin(const Place<K> &place, const Tensor &row) {
     data = place.data, channel = kTogether ? 1 : K::kUnit ? place.channel : 0;
@@ -29,7 +29,7 @@ struct Image {
     inner_width = width > 0 && height > 0 ? width - 1 : 0, inner_height = height > 0 ? height - 1 : 0;
     is_aligned = ((unsigned long long)data & (C * sizeof(T) - 1)) == 0;
   }
-  // Of a place that is inside.
+  // Address of a pixel. Requires has(x, y).
   DEVICE const T *at(int32_t x, int32_t y) const {
     return data + (uint64_t)(uint32_t)y * (uint32_t)down + (uint64_t)(uint32_t)x * (uint32_t)across;
   }
@@ -51,7 +51,7 @@ struct Image {
   }
 };
 
-// N neighbouring pixels of a row, 1 or 2: `ask` reads them, `get` and `mix` wait for that.
+// N (1 or 2) neighbouring pixels of a row. `ask` starts the loads; `get` and `mix` wait for them.
 template <class K, int N, bool BYTES = Image<K>::kBytes>
 struct Pixels {
   typedef typename K::T T;
@@ -61,29 +61,29 @@ struct Pixels {
     for (int i = 0; i < N; i++)
       if (exist) image.load_pixel(pixel[i], p + i * image.across);
   }
-  // The first one, or `outside` where it does not exist.
+  // The first pixel, or `outside` if it does not exist.
   template <class Out>
   DEVICE void get(Out (&x)[K::C], bool exists, const Out (&outside)[K::C]) const {
 #pragma unroll
     for (int c = 0; c < K::C; c++) x[c] = exists ? saturate<Out>(pixel[0][c]) : outside[c];
   }
-  // A share q of the way from the first to the second.
+  // Interpolates between both pixels; q: weight of the second.
   DEVICE void mix(float (&mixed)[K::C], float q) const {
 #pragma unroll
     for (int c = 0; c < K::C; c++) mixed[c] = warp_mix_x((float)pixel[0][c], (float)pixel[N - 1][c], q);
   }
 };
-// Of three bytes: they are in two words or three.
+// For pixels of three bytes, which lie in two or three words.
 template <class K, int N>
 struct Pixels<K, N, true> {
   typedef typename K::T T;
   uint32_t words[N + 1];
-  unsigned ahead;  // bits
+  unsigned ahead;  // offset of the first pixel in bits
   DEVICE void ask(const Image<K> &, const T *p, bool exist) {
     const unsigned bytes = (unsigned)(unsigned long long)p & 3;
     const uint32_t *word = (const uint32_t *)((unsigned long long)p & ~3ull);
     ahead = 8 * bytes;
-    // What is not read is not used.
+    // Words that are not read are not used.
 #pragma unroll
     for (int i = 0; i < N; i++)
       if (exist) words[i] = __ldg(word + i);
@@ -104,7 +104,7 @@ struct Pixels<K, N, true> {
       for (int c = 0; c < K::C; c++) x[c] = exists ? saturate<Out>((T)(pixel >> 8 * c)) : outside[c];
     }
   }
-  // A byte behind the exponent of 2^23 is 2^23 more than it is as a float.
+  // A byte in the mantissa of 2^23 makes the float 2^23 + byte.
   DEVICE void mix(float (&mixed)[K::C], float q) const {
     constexpr float kBias = 8388608.0f;
     const uint32_t low = __funnelshift_r(words[0], words[1], ahead);
@@ -119,7 +119,7 @@ struct Pixels<K, N, true> {
   }
 };
 
-// The pixel (x, y), or what stands there.
+// The pixel (x, y), or the border's value.
 template <int BORDER, class Value, int C, class K>
 DEVICE void read_pixel(Value (&pixel)[C], const Image<K> &image, int32_t x, int32_t y, const Value (&fill)[C]) {
   if (!image.has(x, y)) {
@@ -136,7 +136,7 @@ DEVICE void read_pixel(Value (&pixel)[C], const Image<K> &image, int32_t x, int3
   for (int c = 0; c < C; c++) pixel[c] = saturate<Value>(found[c]);
 }
 
-// From several neighbours along each axis, by loops that stay loops: the code of all borders is long.
+// Filters several neighbours along each axis. The loops are not unrolled, as the code for borders is long.
 template <int INTERP, int BORDER, int C, class K>
 DEVICE void filter_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int32_t y, float qx, float qy,
                         const float (&fill)[C]) {
@@ -161,7 +161,7 @@ DEVICE void filter_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int
   }
 }
 
-// The same for interpolation where a neighbour lies outside.
+// Linear interpolation if a neighbour is outside.
 template <int BORDER, int C, class K>
 DEVICE void linear_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int32_t y, float qx, float qy,
                         const float (&fill)[C]) {
@@ -181,7 +181,7 @@ DEVICE void linear_taps(float (&pixel)[C], const Image<K> &image, int32_t x, int
   for (int c = 0; c < C; c++) pixel[c] = warp_mix(row[0][c], row[1][c], qy);
 }
 
-// As saturate, of what is no less than 0 and no more than 255.
+// As saturate. Requires x in [0, 255].
 DEVICE uint8_t rounded_byte(float x) {
 #ifdef __CUDA_ARCH__
   return (uint8_t)__float_as_uint(__fadd_rz(x + 0.49999997f, 8388608.0f));
@@ -190,15 +190,15 @@ DEVICE uint8_t rounded_byte(float x) {
 #endif
 }
 
-// What stands between the pixel (x, y) and the next ones, at a share (qx, qy) of the way; the nearest neighbour is (x,
-// y) itself. INTERP is an Interpolation. `begin` asks for what is inside of the image, `end` waits for it.
+// The value between pixel (x, y) and the next ones, whose weights are (qx, qy); for kNearest, the pixel (x, y). INTERP:
+// an Interpolation. `begin` starts the loads inside the image, `end` waits for them.
 template <int INTERP, int BORDER, class K>
 struct Sample {
   typedef typename K::T T;
   static constexpr int C = K::C, kRows = INTERP == kNearest ? 1 : INTERP == kLinear ? 2 : 0;
   int32_t x, y;
   float qx, qy;
-  bool is_inside;  // all that is needed is
+  bool is_inside;  // whether all needed pixels are
   Pixels<K, kRows == 1 ? 1 : 2> rows[kRows ? kRows : 1];
 
   DEVICE void begin(const Image<K> &image, int32_t at_x, int32_t at_y, float share_x, float share_y) {
@@ -216,7 +216,7 @@ struct Sample {
       for (int j = 0; j < kRows; j++) rows[j].ask(image, p + j * image.down, is_inside);
     }
   }
-  // `outside` stands where the nearest neighbour is, `fill` where one that is interpolated is.
+  // `outside`: value if the nearest neighbour is outside; `fill`: value of neighbours outside in interpolation.
   template <class Out>
   DEVICE void end(Out (&pixel)[C], const Image<K> &image, const Out (&outside)[C], const T (&fill)[C]) const {
     if constexpr (INTERP == kNearest) {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window alone, with its constant outside of the input, is copied row by row by aligned blocks of 16 bytes.
+// Copies a window that is not fused with other operators, with a constant border, row by row in aligned blocks of 16
+// bytes.
 #pragma once
 #include "core/gpu_runs.h"
 #include "core/gpu_segments.h"
 #include "geometry/truncated.h"
 #include "geometry/window.h"
 
-// A sample as rows: the last axis that is cut or padded, and those behind it, which are whole.
+// A sample as rows: a row is the last axis that is cut or padded, with the whole axes after it.
 template <class T, int DIMS>
 struct WindowRows {
-  // Per axis: the first index in what there is of the input, elements of the input, and sizes. Samples have less than
-  // 2^30 elements: what begins farther away lies outside altogether.
+  // Per axis: the first index in the stored input, strides and sizes of the input, and sizes of the output. Samples
+  // have less than 2^30 elements: windows that begin farther away are outside altogether.
   int32_t start[DIMS], step[DIMS], out[DIMS], in[DIMS];
-  int32_t row, lo, hi;  // elements of a row of the output, and those of them that the input has
-  int axis;             // the row's
+  int32_t row, lo, hi;  // elements of a row of the output; the input has [lo, hi)
+  int axis;             // of a row
   const T *data;
 
   DEVICE WindowRows(const WindowArgs &a, const Tensor &to, const Tensor &from) {
@@ -48,7 +49,7 @@ struct WindowRows {
       data += (int64_t)start[d] * step[d];
     }
   }
-  // Where column 0 of a row lies in the input; columns [from, to) are there.
+  // Address in the input of column 0 of row r. The input has the columns [from, to).
   DEVICE const T *find(int32_t r, int32_t &from, int32_t &to) const {
     const T *p = data;
     bool inside = lo < hi;
@@ -66,7 +67,7 @@ struct WindowRows {
   }
 };
 
-// What stands at a column outside of the input.
+// The fill value of a column outside of the input.
 template <class T, int FILLS>
 DEVICE T filling(const T (&fill)[FILLS], int32_t column) {
   const uint32_t which = (uint32_t)column % FILLS;
@@ -76,10 +77,9 @@ DEVICE T filling(const T (&fill)[FILLS], int32_t column) {
   return x;
 }
 
-// G neighbouring threads take PIECE blocks of a row, which are aligned in the output; U of a thread are read before the
-// first is written. Outside of the input the FILLS numbers of `fill` take turns. Blocks that do not belong to the row
-// altogether, or lie on the border of the input, are written element by element, by the threads that take the row's
-// first piece.
+// G neighbouring threads copy PIECE blocks of a row, aligned in the output. A thread reads U blocks before it writes
+// them. Outside of the input, the FILLS values of `fill` alternate. Blocks across the ends of a row or the input's
+// border are written element by element, by the threads with the row's first piece.
 template <class T, int DIMS, int FILLS, int G, int THREADS, int U, int PIECE>
 DEVICE void copy_window(const Launch &l) {
   constexpr int E = 16 / sizeof(T), kTogether = THREADS / G, kEdges = (4 * E + G - 1) / G;
@@ -100,7 +100,7 @@ DEVICE void copy_window(const Launch &l) {
       int32_t from, to_column;
       const T *const p = rows.find(r, from, to_column);
       T *const line = to.template as<T>() + (int64_t)r * row;
-      const int32_t lead = (int32_t)((unsigned long long)line / sizeof(T) & (E - 1));  // elements of block 0 before it
+      const int32_t lead = (int32_t)((unsigned long long)line / sizeof(T) & (E - 1));  // elements before the row
       const int32_t n_blocks = (row + lead + E - 1) / E;
 
       const auto has = [&](int32_t column) { return column >= from && column + E <= to_column; };

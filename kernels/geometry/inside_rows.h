@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of a row all of whose neighbours lie inside of the input, without tests.
+// Loops for runs of a row whose neighbours are all inside of the input: no tests are needed.
 #pragma once
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Elements all of whose neighbours lie inside.
+// Linear interpolation; all neighbours are inside.
 template <class Out, int kDims, class In>
 CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64_t begin, int64_t end) {
   const int channels = s.channels;
@@ -36,10 +36,10 @@ CLONES void linear_inside(Out *__restrict out, const Source<kDims, In> &s, int64
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-// Images of three bytes are read by eight bytes a pixel and row, where that many are left of the image.
+// Images with pixels of three bytes: eight bytes per pixel and row are read, except where the image ends before.
 inline const uint8_t *end_of(const Source<2, uint8_t> &s) { return s.data + s.step[1] * s.extent[1]; }
 
-// Where the pixels of a row lie: values of its own, which no byte that is written can change.
+// Addresses of the pixels of a row. Holds copies, which byte stores cannot alias.
 struct Places {
   const uint8_t *data;
   const int32_t *across, *down;
@@ -48,7 +48,7 @@ struct Places {
   const uint8_t *operator[](int64_t x) const { return data + down[x] * row + (int64_t)across[x] * 3; }
 };
 
-// Where n pixels of three bytes begin in an image of less than 2^31 bytes; the largest of it.
+// Offsets of n pixels of three bytes in an image of less than 2^31 bytes. Returns the largest.
 CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict across, const int32_t *__restrict down,
                           int32_t n, int32_t row) {
   int32_t most = 0;
@@ -68,8 +68,8 @@ CLONES int32_t offsets_of(int32_t *__restrict offset, const int32_t *__restrict 
 #define FOURS __attribute__((always_inline)) inline
 #endif
 
-// As linear_inside, of an image of less than 2^31 bytes: four(x, at) makes the pixels from x on, which begin at[0] to
-// at[3] bytes from the image's beginning. linear_inside makes those behind which eight bytes can't be read.
+// As linear_inside, for images of less than 2^31 bytes. four(x, at) makes four pixels from x on, at the byte offsets
+// at[0] to at[3]. linear_inside makes pixels whose eight bytes exceed the image.
 template <class Out, class Four>
 FOURS void in_fours(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end, const Four &four) {
   constexpr int64_t kBlock = 128;
@@ -99,17 +99,17 @@ AVX2_INLINE __m256 mix_x(__m256 a, __m256 b, __m256 q) {
 
 AVX2_INLINE __m256 mix(__m256 a, __m256 b, __m256 q) { return _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), q)); }
 
-// Eight bytes of a row and of the one below it.
+// Eight bytes of a row and of the row below.
 AVX2_INLINE __m128i two_rows_of(const uint8_t *p, int64_t down) {
   return _mm_castpd_si128(
       _mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)p)), (const double *)(p + down)));
 }
 
-// Three bytes of each half of a vector become the lower bytes of integers.
+// Shuffles three bytes of each half of a vector to the low bytes of integers.
 #define THREE(at) at, -1, -1, -1, at + 1, -1, -1, -1, at + 2, -1, -1, -1, -1, -1, -1, -1
 #define OF_BOTH_HALVES(at) _mm256_setr_epi8(THREE(at), THREE(at))
 
-// Two pixels of three channels, and a value that means nothing behind each.
+// Two pixels of three channels, each followed by an unused value.
 AVX2_INLINE __m256 two_linear(const uint8_t *p, const uint8_t *q, int64_t down, __m256 across, __m256 along) {
   const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(two_rows_of(p, down)), two_rows_of(q, down), 1);
   auto neighbour = [&](__m256i order) __attribute__((target("avx2"), always_inline)) {
@@ -121,7 +121,7 @@ AVX2_INLINE __m256 two_linear(const uint8_t *p, const uint8_t *q, int64_t down, 
 
 template <class Out>
 AVX2 void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
-  // Of four values in each half.
+  // Repeats a weight for the four values of each half: pixels 0 and 1, pixels 2 and 3.
   const __m256i first = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), second = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
   const __m256 half = _mm256_set1_ps(0.49999997f);
   const __m128i pixels = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
@@ -148,7 +148,7 @@ AVX2 void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, i
           const int rest = _mm_extract_epi32(packed, 2);
           __builtin_memcpy(to + 8, &rest, 4);
         } else {
-          // The fourth value of a pixel is where the next one begins.
+          // The unused fourth value of a pixel is overwritten by the next pixel.
           _mm_storeu_ps((float *)to, _mm256_castps256_ps128(a));
           _mm_storeu_ps((float *)to + 3, _mm256_extractf128_ps(a, 1));
           _mm_storeu_ps((float *)to + 6, _mm256_castps256_ps128(b));
@@ -164,17 +164,17 @@ AVX2 void linear_inside_avx2(Out *__restrict out, const Source<2, uint8_t> &s, i
 #undef AVX2_INLINE
 
 #pragma GCC diagnostic push
-// GCC 12 takes _mm512_undefined for a mistake.
+// GCC 12 warns about _mm512_undefined by mistake.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 
-// Eight bytes from two places.
+// Eight bytes from each of two addresses.
 AVX512 inline __m128i two_rows(const uint8_t *a, const uint8_t *b) {
   return _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)a), _mm_loadl_epi64((const __m128i *)b));
 }
 
-// The left and the right neighbours of four pixels in a row, as floats: three channels and one that means nothing each.
+// Left and right neighbours of four pixels in a row, as floats: three channels and an unused value each.
 AVX512 inline void neighbours_of_four(const uint8_t *const p[4], int64_t offset, __m512 *left, __m512 *right) {
   const __m256i order =
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, -1, 8, 9, 10, -1, 3, 4, 5, -1, 11, 12, 13, -1));
@@ -196,7 +196,7 @@ AVX512 inline __m512 mix_x(__m512 a, __m512 b, __m512 q) {
   return _mm512_add_ps(_mm512_mul_ps(a, _mm512_sub_ps(_mm512_set1_ps(1), q)), _mm512_mul_ps(b, q));
 }
 
-// As linear_inside: four pixels at once.
+// As linear_inside, for four pixels at a time.
 template <class Out>
 AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
   const __m128i pixels = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
@@ -235,8 +235,8 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
 #ifdef __aarch64__
 template <class Out>
 void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
-  constexpr uint8_t z = 255;  // a zero
-  // Where the three bytes of a neighbour become the lower bytes of integers: of the upper row and of the lower one.
+  constexpr uint8_t z = 255;  // an out-of-range index, which gives 0
+  // Shuffle a neighbour's three bytes to the low bytes of integers: two for the upper row, two for the lower.
   const uint8x16_t first = {0, z, z, z, 1, z, z, z, 2, z, z, z, z, z, z, z};
   const uint8x16_t next = {3, z, z, z, 4, z, z, z, 5, z, z, z, z, z, z, z};
   const uint8x16_t below = {8, z, z, z, 9, z, z, z, 10, z, z, z, z, z, z, z};
@@ -278,7 +278,7 @@ void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_
           vst1_u8((uint8_t *)to, vget_low_u8(bytes));
           vst1q_lane_u32((uint32_t *)((uint8_t *)to + 8), vreinterpretq_u32_u8(bytes), 2);
         } else {
-          // The fourth value of a pixel is where the next one begins.
+          // The unused fourth value of a pixel is overwritten by the next pixel.
           for (int j = 0; j < 3; j++) vst1q_f32((float *)to + 3 * j, v[j]);
           vst1_f32((float *)to + 9, vget_low_f32(v[3]));
           vst1q_lane_f32((float *)to + 11, v[3], 2);
@@ -288,7 +288,7 @@ void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_
 #endif
 
 #if defined(__x86_64__) || defined(__aarch64__)
-// Images of three bytes: a pixel is moved by four, of which the next one puts the last right.
+// Images with pixels of three bytes: copies four bytes per pixel; the next pixel overwrites the fourth.
 inline void nearest_inside_bytes(uint8_t *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 128;
   const uint8_t *const data = s.data;

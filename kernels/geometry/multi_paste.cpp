@@ -16,7 +16,7 @@ bool overlap(const Place &a, const Place &b) {
          b.out_x < a.out_x + a.width;
 }
 
-// Whether the regions leave nothing of the canvas free.
+// Whether the regions cover the canvas without overlaps.
 bool cover(const Place *places, int n, int64_t area) {
   for (int i = 0; i < n; i++) {
     area -= places[i].height * places[i].width;

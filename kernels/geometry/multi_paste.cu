@@ -3,10 +3,10 @@
 #include "core/gpu_runs.h"
 #include "geometry/multi_paste.h"
 
-// One of the regions of a sample, in rows of the canvas and elements of its rows.
+// A region of a sample, in rows of the canvas and elements of its rows.
 struct PasteRegion {
   int32_t top, bottom, left, right;
-  int64_t source, pitch, in_y, in_x;  // where it comes from
+  int64_t source, pitch, in_y, in_x;  // its image and its position there
   DEVICE PasteRegion(const MultiPasteArgs &a, int r, int32_t channels) {
     const int64_t *p = a.places + 6 * r;
     top = (int32_t)load(p + 4), bottom = top + (int32_t)load(p + 2);
@@ -22,13 +22,12 @@ struct PasteRegion {
   }
 };
 
-// Elements [begin, end) of x become those from column `column` on of a row of the canvas, the first standing at
-// `begin`.
+// Sets elements [begin, end) of x to those of a row of the canvas from column `column` on.
 template <class In, class Out, int E>
 DEVICE void paste_row(Out (&x)[E], const MultiPasteArgs &a, int32_t channels, int32_t row, int32_t column, int begin,
                       int end) {
   const int32_t to = column + end - begin;
-  int first = a.regions - 1;  // what lies below one that covers all does not matter
+  int first = a.regions - 1;  // regions below one that covers all elements are skipped
   for (; first >= 0; first--)
     if (PasteRegion(a, first, channels).covers(row, column, to)) break;
   if (first < 0) {
@@ -41,7 +40,7 @@ DEVICE void paste_row(Out (&x)[E], const MultiPasteArgs &a, int32_t channels, in
   for (int r = first; r < a.regions; r++) {
     const PasteRegion region(a, r, channels);
     if (!region.has(row, column, to)) continue;
-    const int32_t zero = column - begin;  // the column that x[0] would be
+    const int32_t zero = column - begin;  // the column of x[0]
     const int lo = region.left - zero > begin ? region.left - zero : begin;
     const int hi = region.right - zero < end ? region.right - zero : end;
     const In *p =
@@ -54,7 +53,7 @@ DEVICE void paste_row(Out (&x)[E], const MultiPasteArgs &a, int32_t channels, in
   }
 }
 
-// Threads take runs of the canvas that begin at multiples of 16 bytes, whatever its rows are.
+// Threads make runs of the canvas that are aligned to 16 bytes and may span rows.
 template <class In, class Out, int THREADS>
 DEVICE void paste_runs(const Launch &l) {
   constexpr int E = 16 / sizeof(Out);

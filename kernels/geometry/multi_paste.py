@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pasted regions: a thread takes runs of 16 bytes of the canvas."""
+"""Pasted regions: threads make runs of 16 bytes of the canvas."""
 
 from __future__ import annotations
 

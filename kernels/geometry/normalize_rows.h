@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of crop_mirror_normalize. A row passes through a row of floats, so that there is one loop per input
-// type and one per output type instead of one per pair; interleaved pixels of three bytes, by far the most frequent
-// input, go straight.
+// Inner loops of crop_mirror_normalize. Rows are converted through a row of floats, which needs one loop per input type
+// and one per output type instead of one per pair. Interleaved pixels of three bytes, by far the most common input, are
+// converted directly.
 #pragma once
 #include "core/kernel.h"
 #include "geometry/crop_mirror_normalize.h"
 
-// Reads n pixels of `channels` values side by side that lie `stride` elements apart.
+// Reads n pixels of `channels` adjacent values, `stride` elements apart.
 template <class In>
 CLONES void read_row(float *__restrict out, const void *in, int64_t n, int64_t stride, int channels) {
   const In *__restrict x = static_cast<const In *>(in);
   if (stride == channels) {
     for (int64_t i = 0; i < n * channels; i++) out[i] = (float)x[i];
-  } else if (channels == 1 && stride == 3) {  // constant strides vectorise
+  } else if (channels == 1 && stride == 3) {  // constant strides vectorize
     for (int64_t i = 0; i < n; i++) out[i] = (float)x[3 * i];
   } else if (channels == 1 && stride == -3) {
     for (int64_t i = 0; i < n; i++) out[i] = (float)x[-3 * i];
@@ -24,14 +24,14 @@ CLONES void read_row(float *__restrict out, const void *in, int64_t n, int64_t s
   }
 }
 
-// One channel.
+// Writes one channel.
 template <class Out>
 CLONES void write_planar(void *out, const float *__restrict in, int64_t n, float mean, float scale) {
   Out *__restrict o = static_cast<Out *>(out);
   for (int64_t i = 0; i < n; i++) o[i] = normalized<Out>(in[i], mean, scale);
 }
 
-// n pixels of `channels` values, in the output padded to `padded`. `room` holds n * padded values.
+// Writes n pixels of `channels` values, padded to `padded` values. `room`: n * padded values.
 template <class Out>
 CLONES void write_pixels(void *out, const float *__restrict in, int64_t n, int channels, int padded, const float *mean,
                          const float *scale, const void *fill, float *__restrict room) {
@@ -43,7 +43,7 @@ CLONES void write_pixels(void *out, const float *__restrict in, int64_t n, int c
       for (int c = 0; c < 3; c++) o[3 * i + c] = normalized<Out>(in[3 * i + c], m[c], s[c]);
     return;
   }
-  // Padded as floats, which hold the fill exactly, so that the conversion is one plain loop.
+  // Padded as floats, which hold the fill exactly, so that the conversion is a single loop.
   if (channels == 3 && padded == 4) {
     const float m[3] = {mean[0], mean[1], mean[2]}, s[3] = {scale[0], scale[1], scale[2]}, last = (float)f[3];
     for (int64_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ CLONES void write_pixels(void *out, const float *__restrict in, int64_t n, int c
   for (int64_t i = 0; i < n * padded; i++) o[i] = saturate<Out>(room[i]);
 }
 
-// Three planes, `plane` elements apart, from n interleaved pixels of three bytes.
+// Writes n interleaved pixels of three bytes to three planes, `plane` elements apart.
 template <class Out>
 CLONES void split3_row(void *out, const uint8_t *__restrict x, int64_t n, int64_t plane, const float *mean,
                        const float *scale) {

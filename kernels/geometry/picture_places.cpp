@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of bytes at the places of a grid: the nearest pixels, as PyTorch's grid_sample chooses them.
+// Pixels of uint8 pictures at the positions of a grid: nearest neighbours, as PyTorch's grid_sample chooses them.
 #include <cmath>
 #include <cstdint>
 
@@ -7,15 +7,15 @@
 
 namespace {
 
-constexpr int64_t kBlock = 2048;  // places at a time
+constexpr int64_t kBlock = 2048;  // positions at a time
 
-// Where in a plane each place lies, or -1: outside. A grid goes from -1 to 1, from rim to rim.
+// Offset of each position in a plane; -1 if outside. Coordinates of the grid go from -1 to 1, from edge to edge.
 CLONES void find(int32_t *__restrict at, const float *__restrict grid, int64_t n, int32_t height, int32_t width) {
   const float across = (float)width / 2, down = (float)height / 2, right = (float)width, bottom = (float)height;
   for (int64_t i = 0; i < n; i++) {
     const float x = std::nearbyint((grid[2 * i] + 1) * across - 0.5f);
     const float y = std::nearbyint((grid[2 * i + 1] + 1) * down - 0.5f);
-    const bool inside = (x >= 0) & (x < right) & (y >= 0) & (y < bottom);  // not where it is no number
+    const bool inside = (x >= 0) & (x < right) & (y >= 0) & (y < bottom);  // false for NaN
     at[i] = inside ? (int32_t)(inside ? y : 0) * width + (int32_t)(inside ? x : 0) : -1;
   }
 }
@@ -27,8 +27,8 @@ void take(uint8_t *__restrict out, const uint8_t *__restrict in, const int32_t *
 
 }  // namespace
 
-// n pictures of `channels` planes (height, width), dense; `size` places (x, y), the same for all; `fill`: the value of
-// what lies outside, for each channel.
+// n dense pictures of `channels` planes (height, width). `grid`: `size` positions (x, y), the same for all pictures.
+// `fill`: value outside, per channel.
 EXPORT void picture_places(const uint8_t *in, int64_t n, int64_t channels, int64_t height, int64_t width,
                            const float *grid, int64_t size, const uint8_t *fill, uint8_t *out) {
   int32_t at[kBlock];

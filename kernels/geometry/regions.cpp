@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions of samples, for rules of operators.
+// Regions of samples, for operator rules.
 #include "core/kernel.h"
 #include "core/program.h"
 
-// Regions that begin at `origin` and have the size `window` (n, k): their starts, then their ends, as `region`
-// (2, n, k). `size` (n, k) receives what each is resized to: `wanted` (k), or nothing where a region is empty.
+// Writes windows that begin at `origin` and have the size `window` (n, k) to `region` (2, n, k): starts, then ends.
+// `size` (n, k): target size of each region: `wanted` (k), or 0 if the region is empty.
 EXPORT void region_sizes(const int64_t *origin, const int64_t *window, int64_t n, int32_t k, const int64_t *wanted,
                          int64_t *size, double *region) {
   for (int64_t i = 0; i < n; i++) {

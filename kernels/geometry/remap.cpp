@@ -8,7 +8,7 @@
 
 namespace {
 
-// Whether all places belong to an image of `extent` pixels along this axis.
+// Splits a row of a map. Returns whether all positions belong to an image of `extent` pixels along this axis.
 CLONES bool split_map(int32_t *__restrict index, float *__restrict weight, const float *__restrict map, int64_t n,
                       float shift, float first, float end, int32_t extent) {
   int32_t any = 0;
@@ -23,7 +23,7 @@ CLONES bool all_belong(const int32_t *x, const int32_t *y, int64_t n) {
   return any >= 0;
 }
 
-// A row with places that do not belong to the image: zeros there.
+// A row with positions that don't belong to the image, which become 0.
 template <class T>
 void remap_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
   constexpr int64_t kBlock = 64;

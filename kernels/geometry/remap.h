@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images whose pixels come from places that two maps say: out(x, y) = in(map_x(x, y), map_y(x, y)).
+// Images whose pixels are read from the positions in two maps: out(x, y) = in(map_x(x, y), map_y(x, y)).
 #pragma once
 #include "geometry/sampling.h"
 
 struct RemapArgs {
-  int64_t origin[2];  // x, y of the first pixel in the whole output, which is as large as the maps
-  float shift;     // brings what the maps say to where the centre of the first pixel, or for kNearest its corner, is 0
-  uint8_t interp;  // an Interpolation
+  int64_t origin[2];  // x, y of the first pixel in the whole output, which has the size of the maps
+  float shift;        // added to positions, so that the centre of the first pixel, or for kNearest its corner, is 0
+  uint8_t interp;     // an Interpolation
 };
 
-// The first place of a map that belongs to an image: half a pixel before the centre of the first one.
+// The first position of a map that belongs to an image: half a pixel before the centre of the first pixel.
 SHARED float remap_first(int interp, float shift) { return (interp == kNearest ? 0.0f : -0.5f) - shift; }
 
-// What is beyond the centre of the last of n pixels is moved to it, from here on. Not so kLagrange, for whom pixels
-// follow that are like the last: other places are none of the image's.
+// Positions from here on are moved to the centre of the last of n pixels. With kLagrange, positions inside the image
+// are not moved: neighbours outside repeat the last pixel.
 SHARED float remap_end(int interp, int32_t n) { return (float)(interp == kLagrange ? n : n - 1); }
 
-// The lower neighbour along an axis of n pixels of what a map says, and the weight of the upper one; -1 where that does
-// not belong to the image, which ends a pixel behind the last centre. `first` is remap_first(), `end` remap_end(). What
-// is before the centre of the first pixel is moved to it.
+// Splits a position of a map along an axis of n pixels into the lower neighbour and the weight of the upper one.
+// Returns -1 if it does not belong to the image, which ends a pixel behind the last centre. `first`: remap_first();
+// `end`: remap_end(). Positions before the first centre are moved to it.
 SHARED int32_t remap_split(float place, float shift, float first, float end, int32_t n, float *weight) {
   const float x = place + shift, last = (float)(n - 1);
   float near = x > 0.0f ? x : 0.0f;

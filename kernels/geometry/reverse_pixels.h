@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels of a row from the last one to the first. in and out must not overlap.
+// Reverses the pixels of a row. in and out must not overlap.
 #pragma once
 #include <cstring>
 
@@ -12,13 +12,13 @@ inline void reverse_pixels_of(char *__restrict out, const char *__restrict in, i
 
 typedef uint8_t ReversedBytes __attribute__((vector_size(16)));
 
-// As many pixels at a time as a vector has room for, moved about within it. `order` says from where its bytes come.
+// Reverses as many pixels at a time as fit into a vector. `order`: source of each byte.
 template <int kBytes>
 inline __attribute__((always_inline)) void reverse_vectors(char *__restrict out, const char *__restrict in, int64_t n,
                                                            ReversedBytes order) {
   constexpr int kPixels = 16 / kBytes, kMore = 16 - kPixels * kBytes;
   int64_t i = 0;
-  // A vector has more bytes than its pixels: they come from the next pixels, and go to the place of those written next.
+  // The remaining bytes of a vector are read from the next pixels, and overwritten by those written next.
   for (; kBytes * i + 16 <= kBytes * n; i += kPixels) {
     ReversedBytes x;
     __builtin_memcpy(&x, in + kBytes * i, 16);
@@ -28,7 +28,7 @@ inline __attribute__((always_inline)) void reverse_vectors(char *__restrict out,
   reverse_pixels_of<kBytes>(out, in + kBytes * i, n - i);
 }
 
-// The compiler knows how to reverse these.
+// The compiler vectorizes these.
 CLONES inline void reverse_pixels_of_1(char *__restrict out, const char *__restrict in, int64_t n) {
   reverse_pixels_of<1>(out, in, n);
 }

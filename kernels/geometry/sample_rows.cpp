@@ -45,7 +45,7 @@ void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp) {
   const int64_t width = s.extent[0] - interp, height = s.extent[1] - interp;
   constexpr int64_t kBlock = 32;
   auto inside = [&](int64_t x) { return ix[x] >= 0 && ix[x] < width && iy[x] >= 0 && iy[x] < height; };
-  // Only the fill is near. That it stays what it is when it is interpolated holds for finite numbers.
+  // Whether elements that are far outside are just the fill. Interpolation preserves it for finite numbers only.
   const bool fills = s.fill && (interp == kNearest || interp == kLinear && !IsFloat<T>::value);
   auto outside = [&](int64_t x) {
     return ix[x] < -interp || ix[x] >= s.extent[0] || iy[x] < -interp || iy[x] >= s.extent[1];

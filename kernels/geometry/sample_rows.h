@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of an image taken from any places of another: whole runs inside by fast loops, the rest one by one.
+// Samples a row at any positions of an image: runs inside by fast loops, other elements one by one.
 #pragma once
 #include "geometry/source.h"
 
-// s.index and s.weight are set; `interp` is an Interpolation. T: uint8_t, uint16_t, int16_t, float.
+// Requires s.index and s.weight. `interp`: an Interpolation. T: uint8_t, uint16_t, int16_t, float.
 template <class T>
 void sample_row(T *out, const Source<2, T> &s, int64_t n, int interp);
 
 namespace {
 
-// An image as planes of pixels whose channels lie side by side: one plane, or one per channel.
+// An image as planes of pixels with interleaved channels: one plane, or one per channel.
 template <class T>
 struct Planes {
   Source<2, T> source;
   int count;
   int64_t in_plane, out_plane;  // elements
 
-  // `channels` is the axis of them, -1 for images without.
+  // `planar`: HW or CHW; else HW or HWC.
   Planes(const Tensor *out, const Tensor *in, bool planar) {
     const int first = planar ? in->ndim - 2 : 0;
     source.channels = planar || in->ndim == 2 ? 1 : (int)in->shape[in->ndim - 1];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands at a place of an image: borders and filters.
+// Borders and filters for sampling images.
 #pragma once
 #include "geometry/warp.h"
 
 enum SampledBorder { kBorderConstant, kBorderReplicate, kBorderReflect, kBorderReflect101, kBorderWrap };
 
-// Which index stands for i, any integer, along an axis of n > 0 elements; not for kBorderConstant.
+// Index in [0, n) that stands for i, any integer, along an axis of n > 0 elements; not for kBorderConstant.
 SHARED int32_t border_index(int32_t i, int32_t n, int border) {
   if (i >= 0 && i < n) return i;
   if (border == kBorderReplicate || n == 1) return i < 0 ? 0 : n - 1;
@@ -15,7 +15,7 @@ SHARED int32_t border_index(int32_t i, int32_t n, int border) {
   return i < n ? i : border == kBorderReflect ? period - 1 - i : period - i;
 }
 
-// Weights of the neighbours -1, 0, 1, 2 at a place q of the way from 0 to 1 (Keys 1981, a = -0.75).
+// Weights of the neighbours -1, 0, 1, 2 for a position q between 0 and 1 (Keys 1981, a = -0.75).
 SHARED void cubic_weights(float q, float *w) {
   const float a = -0.75f;
   const float p = q + 1.0f, r = 1.0f - q;
@@ -25,7 +25,7 @@ SHARED void cubic_weights(float q, float *w) {
   w[3] = 1.0f - w[0] - w[1] - w[2];
 }
 
-// Weights of the same neighbours, of the cubic through them (Lagrange 1795). It has edges at the pixels.
+// Weights of the same neighbours for the cubic through them (Lagrange 1795), which is not smooth at the pixels.
 SHARED void lagrange_weights(float q, float *w) {
   const float p = q + 1.0f, r = q - 1.0f, s = q - 2.0f;
   w[0] = q * r * s * (-1.0f / 6);
@@ -34,12 +34,12 @@ SHARED void lagrange_weights(float q, float *w) {
   w[3] = p * q * r * (1.0f / 6);
 }
 
-// Weights of the neighbours -2 .. 3: a sinc under a window of three periods, with the sum 1.
+// Weights of the neighbours -2 .. 3: a windowed sinc (Lanczos, a = 3), normalized to the sum 1.
 SHARED void lanczos_weights(float q, float *w) {
   const float pi = 3.14159265358979f;
   float sum = 0;
 #ifdef __CUDACC__
-#pragma unroll 1  // a sine is long
+#pragma unroll 1  // sinf is long
 #endif
   for (int i = 0; i < 6; i++) {
     const float t = (q + (float)(2 - i)) * pi, square = t * t;
@@ -49,10 +49,10 @@ SHARED void lanczos_weights(float q, float *w) {
   for (int i = 0; i < 6; i++) w[i] /= sum;
 }
 
-// How an image is interpolated: from how many neighbours along an axis, and by which weights.
+// Interpolation methods.
 enum Interpolation { kNearest, kLinear, kCubic, kLanczos3, kLagrange };
 
-// Of those with tables of weights.
+// Number of neighbours along an axis and their weights.
 template <int INTERP>
 struct Taps {
   static constexpr int kCount = INTERP == kLanczos3 ? 6 : 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of an output that look at computed places of an input: what the kernels that warp share.
+// Output rows that read computed positions of an input: shared by the kernels that warp.
 #pragma once
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Columns are counted in 32 bits: AVX2 converts no other integers.
+// Columns have 32 bits: AVX2 converts no other integers.
 inline void check_row(int64_t n, int64_t first) {
   if (first + n > INT32_MAX)
     fail("a row of the output has %lld columns, at most %d are accepted", (long long)(first + n), INT32_MAX);
@@ -16,7 +16,7 @@ inline void check_row(int64_t n, int64_t first) {
 
 }  // namespace
 
-// An input and where a row of the output lies in it. Axes are x, y(, z).
+// An input, and the positions in it of a row of the output. Axes are x, y(, z).
 template <int kDims, class In>
 struct Source {
   const In *data;
@@ -25,7 +25,7 @@ struct Source {
   int channels;
   const int32_t *index[kDims];
   const float *weight[kDims];
-  int border = kBorderReplicate;  // what is repeated where there is no fill
+  int border = kBorderReplicate;  // used if `fill` is null
 
   const In *at(const int64_t *i) const {
     int64_t offset = 0;
@@ -56,8 +56,8 @@ CLONES bool any_within(const int32_t *const (&index)[kDims], const uint32_t (&si
   return any;
 }
 
-// The elements [begin, end) of the row whose indices lie in [lo, extent + hi): they are neighbours as each index only
-// grows or only falls along the row.
+// Finds the elements [begin, end) of the row whose indices are in [lo, extent + hi). They are contiguous, as each index
+// is monotonic along the row.
 template <int kDims, class In>
 void run_within(const Source<kDims, In> &s, int64_t n, int lo, int hi, int64_t *begin, int64_t *end) {
   constexpr int64_t kBlock = 32;
@@ -84,7 +84,7 @@ inline void nearest(Out *out, const Source<kDims, In> &s, int64_t x) {
   for (int c = 0; c < s.channels; c++) out[c] = saturate<Out>(p[c]);
 }
 
-// Any element: the neighbours are looked up one by one.
+// Linear interpolation of any element: each neighbour is tested.
 template <class Out, int kDims, class In>
 inline void linear(Out *out, const Source<kDims, In> &s, int64_t x) {
   constexpr int kTaps = 1 << kDims;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows and sizes by torchvision's rules, for a whole batch: `first` is the axis of the height, behind it is the
-// width, in shapes (n, ndim).
+// Windows and sizes by torchvision's rules, for a whole batch. In shapes (n, ndim), `first` is the axis of the height;
+// the width comes next.
 #include <algorithm>
 
 #include "core/program.h"
 #include "random/draws.h"
 
-// Windows of a size in the middle. Half a pixel goes to the even number where samples are cut, outwards where they are
-// filled up. Fills `start` and `extent` (n, ndim).
+// Centered windows of a given size. Half pixels are rounded to even if samples are cropped, outwards if they are
+// padded. Fills `start` and `extent` (n, ndim).
 EXPORT void centered_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t height,
                              int64_t width, int64_t *start, int64_t *extent) {
   const int64_t size[2] = {height, width};
@@ -23,7 +23,7 @@ EXPORT void centered_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
 EXPORT_SHORT(centered_windows)
 EXPORT_INSTRUCTION(centered_windows)
 
-// Windows that reach beyond samples by so much on each side. Fills `start` and `extent` (n, ndim).
+// Windows that exceed samples by a margin on each side. Fills `start` and `extent` (n, ndim).
 EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t left, int64_t top,
                           int64_t right, int64_t bottom, int64_t *start, int64_t *extent) {
   const int64_t before[2] = {top, left}, around[2] = {top + bottom, left + right};
@@ -38,9 +38,9 @@ EXPORT void grown_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t
 EXPORT_SHORT(grown_windows)
 EXPORT_INSTRUCTION(grown_windows)
 
-// Windows of a size at random places inside of samples that are padded by so much on each side, all places equally
-// likely; `if_needed` adds on both sides what a padded sample lacks. Fills `start` and `extent` (n, ndim). Returns how
-// many samples are too small.
+// Windows of a given size at uniformly random positions in samples that are padded by a margin on each side.
+// `if_needed` pads samples that are still too small, on both sides. Fills `start` and `extent` (n, ndim). Returns the
+// number of samples that are too small.
 EXPORT int64_t random_places(uint64_t key, const uint32_t *epoch, const uint64_t *position, const int64_t *shape,
                              int64_t n, int32_t ndim, int32_t first, int64_t height, int64_t width, int64_t left,
                              int64_t top, int64_t right, int64_t bottom, int32_t if_needed, int64_t *start,
@@ -67,8 +67,8 @@ EXPORT int64_t random_places(uint64_t key, const uint32_t *epoch, const uint64_t
 EXPORT_SHORT(random_places)
 EXPORT_INSTRUCTION(random_places)
 
-// Heights and widths (n, 2) of samples whose shorter edge becomes `edge` and whose longer one at most `limit`; without
-// an edge (0) the longer one becomes the limit, without a limit (0) it may be any. Fractions are cut; at least 1.
+// Heights and widths (n, 2) of samples whose shorter edge becomes `edge` and whose longer edge at most `limit`. If
+// `edge` is 0, the longer edge becomes `limit`; if `limit` is 0, there is none. Truncated to integers; at least 1.
 EXPORT void edge_sizes(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int64_t edge, int64_t limit,
                        float *size) {
   for (int64_t i = 0; i < n; i++) {

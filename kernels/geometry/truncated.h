@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion without rounding, as crops and fill values have it.
+// Conversion without rounding, for crops and fill values.
 #pragma once
 #include "core/convert.h"
 
-// Floats lose their fraction on the way to integers; clamped to the finite range of Out. NaN stays NaN, or becomes 0.
+// Floats are truncated if Out is an integer, and clamped to the finite range of Out. NaN stays NaN, or becomes 0.
 template <class Out, class In>
 SHARED Out truncated(In x) {
   if constexpr (DTypeOf<Out>::value == BOOL) {

@@ -9,8 +9,8 @@
 
 namespace {
 
-constexpr int kRows = 4;       // neighbours of the output, whose coordinates are lanes of a vector
-constexpr int kColumns = 256;  // of a row, before steps are added up anew
+constexpr int kRows = 4;       // rows of the output per vector of coordinates, one lane each
+constexpr int kColumns = 256;  // columns per block; add_steps starts a new sum at each block
 
 typedef float Lanes __attribute__((vector_size(4 * kRows)));
 typedef int32_t Order __attribute__((vector_size(4 * kRows)));
@@ -24,22 +24,22 @@ inline void transpose(Lanes (&v)[kRows]) {
   v[2] = __builtin_shuffle(c, d, Order{0, 1, 4, 5}), v[3] = __builtin_shuffle(c, d, Order{2, 3, 6, 7});
 }
 
-// Coordinates along one axis of the input, each computed by itself. `row` is a row of the matrix.
+// Coordinates along one axis of the input, each computed independently. `row` is a row of the matrix.
 CLONES void by_themselves(float *__restrict coordinate, const float *row, int dims, int32_t first, int32_t n, float y,
                           float z) {
   const float step = row[0], rest = warp_rest(row, dims, y, z);
   for (int32_t x = 0; x < n; x++) coordinate[x] = warp_coordinate(step, first + x, rest);
 }
 
-// The coordinates in the input, along each of its axes, of kRows rows of the output, block by block. With `add_steps`
-// all is summed in DALI's order, so that ties between neighbours are decided as there.
+// Input coordinates, along each axis, of kRows rows of the output, block by block. With `add_steps`, sums are in DALI's
+// order, so that ties between neighbours are decided as in DALI.
 template <int kDims>
 class Coordinates {
  public:
   float of[kDims][kRows][kColumns];
 
   explicit Coordinates(const WarpArgs &a) : a_(a) {}
-  // Of the rows from (y, z) on.
+  // Starts the rows from (y, z) on.
   void begin(int64_t y, int64_t z) {
     y_ = y + a_.origin[1], z_ = z + a_.origin[2];
     for (int d = 0; d < kDims; d++) {
@@ -53,7 +53,7 @@ class Coordinates {
     }
     for (int64_t i = a_.origin[0] / kColumns; i > 0; i--) to_next_block();
   }
-  // Fills in the columns from x on, to the end of a block or of the rows, whichever comes first; tells how many.
+  // Fills in the columns from x to the end of the block or of the rows, whichever comes first. Returns their number.
   int32_t fill(int64_t x, int64_t end) {
     const int64_t column = a_.origin[0] + x;
     const int skipped = (int)(column % kColumns);
@@ -76,7 +76,7 @@ class Coordinates {
   }
   void add_up(int skipped, int32_t n) {
     Lanes at[kDims];
-    float step[kDims];  // of its own, which nothing that is written can change
+    float step[kDims];  // a local copy, which stores cannot alias
     for (int d = 0; d < kDims; d++) at[d] = start_[d], step[d] = this->step(d);
     for (int x = 0; x < skipped; x++)
       for (int d = 0; d < kDims; d++) at[d] += step[d];
@@ -94,15 +94,15 @@ class Coordinates {
   int64_t y_ = 0, z_ = 0;
 };
 
-// The lower of two neighbours and the weight of the upper one for each coordinate. Flattened, as a call
-// for each coordinate costs more than all else.
+// Splits coordinates into the lower neighbour and the weight of the upper one. Flattened, as a call per coordinate
+// would cost more than the rest.
 CLONES __attribute__((flatten)) void split(int32_t *__restrict index, float *__restrict weight,
                                            const float *__restrict coordinate, int32_t n, int64_t extent, bool linear,
                                            bool clamp) {
   for (int32_t x = 0; x < n; x++) index[x] = warp_split(coordinate[x], extent, linear, clamp, weight + x);
 }
 
-// Elements whose neighbours may lie outside. Called in two places, too long to stand in both.
+// Elements whose neighbours may be outside. Not inlined, as it is long and called twice.
 template <class Out, int kDims, class In>
 __attribute__((noinline)) void looked_up(Out *out, const Source<kDims, In> &s, int64_t begin, int64_t end,
                                          bool is_linear) {
@@ -138,7 +138,7 @@ void warp_row(Out *out, const Source<kDims, In> &s, int64_t n, bool is_linear, O
 template <int kDims, class Out, class In>
 void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scratch) {
   Source<kDims, In> s;
-  const int ndim = in->ndim, first = ndim - 1 - kDims;  // axes before the first of space are those of a sequence
+  const int ndim = in->ndim, first = ndim - 1 - kDims;  // axes before the spatial ones are those of a sequence
   int64_t size[3] = {1, 1, 1}, frames = 1, in_frame = 1;
   s.channels = (int)in->shape[ndim - 1];
   in_frame = s.channels;
@@ -154,7 +154,7 @@ void warp(const Tensor *out, const Tensor *in, const WarpArgs &a, Scratch &scrat
   In *fill = scratch.array<In>(s.channels, 0);
   for (int c = 0; c < s.channels; c++) fill[c] = saturate<In>(a.fill);
   s.fill = a.clamp ? nullptr : fill;
-  // Interpolation takes the fill for an element of the input, so that it has the input's type first.
+  // Interpolation treats the fill as an element of the input, so it is converted to the input's type first.
   const Out outside_value = a.linear ? saturate<Out>(saturate<In>(a.fill)) : saturate<Out>(a.fill);
   Coordinates<kDims> coordinates(a);
   int32_t index[kDims][kColumns];

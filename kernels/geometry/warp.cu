@@ -10,18 +10,18 @@ struct Warp : GatherBase {
   typedef WarpArgs Args;
   typedef typename From::T In;
   typedef typename To::T Out;
-  static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates that are not the channel's
+  static constexpr int kPlaces = To::kUnit ? To::N : To::N - 1;  // coordinates without the channel
   static constexpr int kMost = kPlaces < 3 ? kPlaces : 3, kAtOnce = LINEAR ? kLinearAtOnce : kNearestAtOnce;
   static constexpr bool kAlways = SPACE == 2 && !LINEAR;
   typedef Sample<LINEAR ? kLinear : kNearest, CLAMP ? kBorderReplicate : kBorderConstant, From> Sampled;
-  // A row of the output: the image or volume of its own, and what it adds to the coordinates in that.
+  // A row of the output: its image or volume, and its share of the input coordinates.
   struct Row {
     const In *frame;
     float rest[SPACE];
   };
   struct Fetched {
     Sampled sample;
-    int32_t column;  // of a volume
+    int32_t column;  // for volumes
   };
   Place<From> in;
   float matrix[SPACE * (SPACE + 1)];
@@ -38,7 +38,7 @@ struct Warp : GatherBase {
 #pragma unroll
     for (int d = 0; d < kMost; d++)
       origin[d] = (int32_t)a.origin[d], extent[d] = (int32_t)From::extent(from, kPlaces - 1 - d);
-    // Interpolation takes the fill for an element of the input, so that it has the input's type first.
+    // Interpolation treats the fill as an element of the input, so it is converted to the input's type first.
     fill = saturate<In>(a.fill);
     outside = LINEAR ? saturate<Out>(fill) : saturate<Out>(a.fill);
   }
@@ -53,7 +53,7 @@ struct Warp : GatherBase {
     for (int d = 0; d < SPACE; d++) row.rest[d] = warp_rest(matrix + d * (SPACE + 1), SPACE, y, z);
   }
 
-  // Where along the axes of space a column lies, x first.
+  // Splits the input coordinates of a column along the spatial axes, x first.
   DEVICE void split(const Row &row, int32_t column, int32_t (&index)[SPACE], float (&weight)[SPACE]) const {
 #pragma unroll
     for (int d = 0; d < SPACE; d++) {

@@ -6,29 +6,29 @@
 
 struct WarpArgs {
   float matrix[12];   // rows x, y(, z) of `dims` + 1 values each
-  float fill;         // stands outside of the input
-  uint8_t clamp;      // instead of `fill`, the border is repeated
-  uint8_t linear;     // interpolates; else the nearest element
+  float fill;         // value outside of the input
+  uint8_t clamp;      // repeat the border instead of using `fill`
+  uint8_t linear;     // linear interpolation; else nearest neighbour
   uint8_t dims;       // 2: ...HWC, 3: ...DHWC
-  uint8_t add_steps;  // on the CPU a coordinate is the one before it and a step, as DALI's; else it is that of the GPU
-  int64_t origin[3];  // x, y(, z) of the first element of the output in the whole of it
+  uint8_t add_steps;  // CPU: add a step to the previous coordinate, as DALI does; else compute each as on the GPU
+  int64_t origin[3];  // x, y(, z) of the first element in the whole output
 };
 
-// The coordinate along one axis of the input for the element x of a row of the output whose part of the sum is `rest`.
+// Input coordinate along one axis for element x of a row of the output. `rest`: see warp_rest.
 SHARED float warp_coordinate(float step, int32_t x, float rest) { return step * ((float)x + 0.5f) + rest; }
 
-// What the other axes of the output add to a coordinate of the input. `row` is a row of the matrix.
+// Share of an input coordinate that depends on the other axes of the output. `row` is a row of the matrix.
 SHARED float warp_rest(const float *row, int dims, float y, float z) {
   return dims == 2 ? row[1] * (y + 0.5f) + row[2] : row[1] * (y + 0.5f) + (row[2] * (z + 0.5f) + row[3]);
 }
 
-// x, or a place far outside of any input for what is farther, and for NaN.
+// x clamped to [-1e9, 1e9], which is far outside of any input. NaN becomes -1e9.
 SHARED float warp_near(float x) {
   x = x > -1e9f ? x : -1e9f;
   return x < 1e9f ? x : 1e9f;
 }
 
-// The largest integer that is not above x, which is `warp_near`.
+// floor(x). Requires a result of `warp_near`.
 SHARED int32_t warp_floor(float x) {
 #ifdef __CUDA_ARCH__
   return __float2int_rd(x);
@@ -38,8 +38,9 @@ SHARED int32_t warp_floor(float x) {
 #endif
 }
 
-// Splits a coordinate along an axis of n elements into the lower neighbour and the weight of the upper one (`linear`:
-// neighbours are centres half an element away from corners). With `clamp` no neighbour lies outside, unless n is 1.
+// Splits a coordinate along an axis of n elements into the lower neighbour and the weight of the upper one. `linear`:
+// neighbours are the centres of elements, half an element from corners. `clamp`: no neighbour is outside, unless n is
+// 1.
 SHARED int32_t warp_split(float x, int64_t n, bool linear, bool clamp, float *weight) {
   if (linear) x -= 0.5f;
   if (clamp) {
@@ -54,6 +55,6 @@ SHARED int32_t warp_split(float x, int64_t n, bool linear, bool clamp, float *we
   return i;
 }
 
-// Between neighbours along x, and then along another axis. They are rounded as DALI's, which decides ties.
+// Linear interpolation along x, and then along another axis. Rounded as in DALI, which decides ties.
 SHARED float warp_mix_x(float a, float b, float q) { return a * (1.0f - q) + b * q; }
 SHARED float warp_mix(float a, float b, float q) { return a + (b - a) * q; }

@@ -51,10 +51,10 @@ Copy copy_for(int out, int in) {
 struct Walk {
   Fill fill;
   Copy copy;
-  int border, last;         // last: behind this axis input and output are alike
+  int border, last;         // last: input and output are alike in the axes after this one
   int64_t begin[kMaxDims];  // [begin, end) of the output lies inside of the input
   int64_t end[kMaxDims];
-  int64_t first[kMaxDims];  // where index 0 of the output lies in what is there of the input
+  int64_t first[kMaxDims];  // index in the stored input of index 0 of the output
   int64_t start[kMaxDims], extent[kMaxDims], origin[kMaxDims];
   int64_t in_step[kMaxDims];  // bytes
   int64_t out_step[kMaxDims];
@@ -114,7 +114,7 @@ static void run(const Tensor *out, const Tensor *in, const WindowArgs &a, Scratc
     if (!alike) w.last = std::max(w.last, d), is_same = false;
   }
   const char *from = in->as<char>();
-  if (from == out->as<char>()) {  // the chain lets the input be made where the output is to be
+  if (from == out->as<char>()) {  // the chain may have made the input in the output's memory
     if (is_same) return;
     char *kept = scratch.array<char>(step, 1);
     from = (const char *)std::memcpy(kept, from, step);

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window of a sample, which may reach out of it, converted to another type.
+// A window of a sample, which may exceed it, converted to another type.
 #pragma once
 #include "core/convert.h"
 
-// What stands where the window reaches out of the input. The names of the reflections say how 1 0 | 0 1 and 1 0 1 are
-// met.
+// Values outside of the input. BORDER_REFLECT_1001 repeats the edge (1 0 | 0 1), BORDER_REFLECT_101 does not (1 0 1).
 enum Border : int32_t { BORDER_CONSTANT, BORDER_EDGE, BORDER_REFLECT_1001, BORDER_REFLECT_101, BORDER_WRAP };
 
 struct WindowArgs {
-  int64_t start[kMaxDims];   // where the first element of the output lies in the whole input
+  int64_t start[kMaxDims];   // index in the whole input of the first output element
   int64_t extent[kMaxDims];  // of the whole input
-  int64_t origin[kMaxDims];  // where the part of the input lies that is there
+  int64_t origin[kMaxDims];  // begin of the stored part of the input
   int32_t border;
-  int32_t channels;  // the axis that counts channels for `fill`; -1: one value for all
+  int32_t channels;  // channel axis of `fill`; -1: one value for all
   const float *fill;
 };
 
-// The index inside [0, n) that stands at index i; -1: a constant.
+// The index in [0, n) that stands for index i; -1 for BORDER_CONSTANT.
 SHARED int64_t border_index(int64_t i, int64_t n, int border) {
   if (i >= 0 && i < n) return i;
   switch (border) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window alone, with constants outside that go on from row to row: threads share pieces of its rows."""
+"""A window that is not fused, with a constant border that is alike in all rows: threads share pieces of its rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _SHORTEST = 16  # bytes of a row
 
 
 def alone(task: Task) -> list[Phase] | None:
-    """The launch of a window that nothing else is fused with; None: as of any LOCAL."""
+    """The launch of a window that is not fused; None: use the general launch of LOCAL kernels."""
     args, (x,), (out,) = task.call.args, task.ins, task.outs
     if args is None or x.dtype != out.dtype or not out.ndim or args["border"].any() or not (fills := _fills(args, out)):
         return None
-    args, x, out = plain(args), plain_spec(x), plain_spec(out)  # the rest makes a difference in time only
+    args, x, out = plain(args), plain_spec(x), plain_spec(out)  # the rest affects only speed
     if int(max(out.volumes().max(initial=0), x.volumes().max(initial=0))) >= 1 << 30:
         return None
     row = _row(args, x, out)
     if int(row.mean()) * out.dtype.itemsize < _SHORTEST:
         return None
-    # Rows are counted as in gpu_window.h.
+    # Rows are as in gpu_window.h.
     runs = -(-row * out.dtype.itemsize // 16) + 1
     g = min(threads_of_row(int(runs.mean())), 16)
     u = max(1, min(3, -(-int(runs.mean()) // g)))
@@ -38,7 +38,7 @@ def alone(task: Task) -> list[Phase] | None:
 
 
 def _fills(args: np.ndarray, out: Spec) -> int:
-    """How many numbers take turns along the rows outside of the input; 0 if they don't take turns."""
+    """The number of fill values that alternate along the rows; 0 if they don't."""
     if (args["channels"] < 0).all():
         return 1
     count = int(out.stored[0, -1])
@@ -49,10 +49,10 @@ def _fills(args: np.ndarray, out: Spec) -> int:
 
 
 def _row(args: np.ndarray, x: Spec, out: Spec) -> np.ndarray:
-    """(n,) elements of the last axis that a window cuts or pads and of those behind it."""
+    """(n,) elements per row: those of the last axis that a window cuts or pads, with the axes after it."""
     begin = args["start"][:, : out.ndim] - args["origin"][:, : out.ndim]
     is_whole = (begin == 0) & (x.stored == out.stored)
     is_whole[:, 0] = False
     behind = np.logical_and.accumulate(is_whole[:, ::-1], axis=1)[:, ::-1]
-    behind[:, :-1], behind[:, -1] = behind[:, 1:], True  # whether all axes behind one are whole
+    behind[:, :-1], behind[:, -1] = behind[:, 1:], True  # whether all axes after an axis are whole
     return np.where(behind, out.stored, 1).prod(axis=1)

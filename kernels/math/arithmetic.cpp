@@ -20,7 +20,7 @@ static Load find_load(int dtype) {
   for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t, float, double, bool>(
       dtype, [&](auto i) {
         using In = decltype(i);
-        // Python promotes: a type is never computed in a narrower one, or a float in an integer.
+        // Operands are promoted in Python: never to a narrower type, nor from float to integer.
         if constexpr (!(IsFloat<In>::value && !(IsFloat<T>::value)) && sizeof(In) <= sizeof(T) || IsFloat<T>::value)
           found = load<T, In>;
       });
@@ -44,7 +44,7 @@ static void repeat(char *to, int64_t bytes, int64_t period) {
     std::memcpy(to + done, to, std::min(done, bytes - done));
 }
 
-// One operand: gives blocks of it, in the type of the computation, as the output goes through its elements.
+// One operand. Gives blocks of it, broadcast to the output, in the type of the computation.
 class Operand {
  public:
   void constant(const ArithmeticArgs &a, char *room) {
@@ -74,7 +74,7 @@ class Operand {
     direct_ = x.dtype == compute;
     load_ = direct_ ? nullptr : find_load(compute, x.dtype);
     room_ = room;
-    // Axes of the output, neighbours merged where this operand goes on without a gap.
+    // Axes of the output; adjacent ones are merged if this operand is contiguous across them.
     int64_t stride = 1;
     for (int d = out.ndim - 1; d >= 0; d--) {
       int mine = d - (out.ndim - x.ndim);
@@ -93,14 +93,14 @@ class Operand {
 
   Operand(int64_t size) : size_(size) {}
 
-  // How many elements it repeats, if it does and they fit a block; else 0.
+  // The number of elements after which the operand repeats, if they fit in a block; else 0.
   int64_t period() const {
     if (fixed_ || n_axes_ > 2) return 0;
     if (n_axes_ == 1) return step_[0] == 0 ? 1 : 0;
     return step_[0] == 1 && step_[1] == 0 && extent_[0] <= kBlock ? extent_[0] : 0;
   }
 
-  // Makes one block of a repeating operand, which serves for all.
+  // Makes one block of a repeating operand, which is used for all blocks.
   void fix(int64_t block) {
     int64_t n = period();
     get_run(room_, 0, 1, n);
@@ -137,7 +137,7 @@ class Operand {
   }
 
  private:
-  // m elements from `offset` on; all the same if the step is 0.
+  // Copies m elements from `offset` on, or one element m times if the step is 0.
   void get_run(char *to, int64_t offset, int64_t step, int64_t m) {
     int64_t n = step ? m : 1;
     if (direct_)
@@ -147,7 +147,7 @@ class Operand {
     if (!step) repeat(to, m * size_, size_);
   }
 
-  int64_t size_;  // of an element of the computation
+  int64_t size_;  // bytes of an element in the type of the computation
   const char *data_ = nullptr;
   char *room_ = nullptr;
   int64_t item_ = 0;

@@ -80,7 +80,7 @@ DEVICE T constant_of(const ArithmeticArgs &a) {
     return (T)a.integer;
 }
 
-// One tensor, or one and a constant.
+// One tensor, or a tensor and a constant.
 template <class To, class From, int OPERATION, int COMPUTE, int CONSTANT_AT>
 struct Arithmetic : Local<To, From> {
   typedef ArithmeticArgs Args;
@@ -97,10 +97,10 @@ struct Arithmetic : Local<To, From> {
   }
 };
 
-// How an operand lies beside the output.
+// Size of an operand relative to the output: the same, one element, or anything else.
 enum Operand { ALIKE, SINGLE, BROADCAST };
 
-// An operand as large as the output, or of one element, which is the same for all.
+// An operand of the output's size, or of one element, which is used for all.
 template <class T, class X, Operand KIND, int V>
 struct OperandRun {
   X x[V] __attribute__((aligned(16)));
@@ -118,7 +118,7 @@ struct OperandRun {
   }
 };
 
-// Runs of V elements, which are aligned in the output. The first and the last may be cut: they are done apart.
+// Runs of V elements, aligned in the output. Partial runs at the begin and the end are done separately.
 template <int OP, class Out, class T, class A, class B, Operand KIND_A, Operand KIND_B, int AT_A, int AT_B, int V,
           int U>
 DEVICE void arithmetic_runs(const Launch &l) {
@@ -159,7 +159,7 @@ DEVICE void arithmetic_runs(const Launch &l) {
         store_aligned(out + i * V, z);
       }
     }
-    // Block 0 has the first elements, if their run is cut, and the last ones.
+    // Block 0 does the partial runs at the begin and the end.
     if (blockIdx.x == 0 && threadIdx.x < 2 * V) {
       const int64_t run = threadIdx.x < V ? 0 : n_runs - 1, e = run * V + threadIdx.x % V;
       const bool is_cut = threadIdx.x < V ? lead > 0 || whole == 0 : n_runs > 1 && whole < n_runs;
@@ -172,7 +172,7 @@ DEVICE void arithmetic_runs(const Launch &l) {
   }
 }
 
-// Where an operand's element lies for the element `i` of the output: axes of one element are repeated.
+// Strides of an operand along the output's axes; 0 along axes that are broadcast.
 template <int N>
 struct Repeated {
   int64_t step[N];
@@ -188,7 +188,7 @@ struct Repeated {
   }
 };
 
-// Any operands: element by element.
+// Any operands, with broadcasting, element by element.
 template <int OP, class Out, class T, class A, class B, int AT_A, int AT_B, int N>
 DEVICE void arithmetic_broadcast(const Launch &l) {
   FOR_SAMPLES(sample, l) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on one or two tensors, element by element, with broadcasting of extents of 1. Both operands are converted
-// to the type in which the operation is computed; integers wrap around.
+// Element-wise arithmetic on one or two tensors, with broadcasting of extents of 1. Both operands are converted to the
+// type of the computation; integers wrap around.
 #pragma once
 #include "core/convert.h"
 
 struct ArithmeticArgs {
   int32_t operation;    // enum Operation
   int32_t compute;      // data type of the computation; kWide compares uint64 with signed integers
-  int32_t constant_at;  // the operand that is a constant, 0 or 1; -1: none
+  int32_t constant_at;  // index of the operand that is a constant, 0 or 1; -1: none
   int32_t padding;
-  int64_t integer;  // the constant, where the type of the computation is an integer
-  double real;      // the constant, where it is a float
+  int64_t integer;  // the constant if the type of the computation is an integer
+  double real;      // the constant if it is a float
 };
 
 constexpr int kWide = 100;
@@ -86,7 +86,7 @@ struct UnsignedOf<int64_t> {
   using type = uint64_t;
 };
 
-// By squaring, modulo 2^bits; 0 for negative exponents.
+// Exponentiation by squaring, modulo 2^bits; 0 for negative exponents.
 template <class T>
 SHARED T integer_power(T base, T exponent) {
   uint64_t result = 1, square = (uint64_t)base;
@@ -96,8 +96,8 @@ SHARED T integer_power(T base, T exponent) {
   return (T)result;
 }
 
-// Operations on integers. The quotient is cut towards 0. A division by 0 gives 0 (on the CPU it is an error, which
-// the kernel looks for before it computes a block).
+// Operations on integers. Division truncates towards 0. Division by 0 gives 0 (on the CPU it is an error, for which
+// each block is checked first).
 template <int OP, class T>
 SHARED T integer_operation(T a, T b) {
   using U = uint64_t;
@@ -148,7 +148,7 @@ using ::tanh;
 }  // namespace std
 #endif
 
-// Operations on floats. MIN and MAX give b where one of them is NaN.
+// Operations on floats. MIN and MAX return b if one operand is NaN.
 template <int OP, class T>
 SHARED T real_operation(T a, T b) {
   if constexpr (OP == ADD) return a + b;

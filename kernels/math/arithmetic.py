@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic on two tensors: the operation, its type and how each operand lies beside the output are compiled in."""
+"""Arithmetic on two tensors: the operation, its type and the relative sizes of the operands are compiled in."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ CLONES static void loop(void *__restrict out, const void *a, const void *b, int6
   for (int64_t i = 0; i < n; i++) to[i] = comparison<OP>(x[i], y[i]);
 }
 
-// Of two booleans, and the bitwise operations on them.
+// Bitwise operations on booleans.
 template <int OP>
 static void bool_loop(void *out, const void *a, const void *b, int64_t n) {
   uint8_t *to = (uint8_t *)out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over blocks of operands of one type: arithmetic.cpp finds them by operation and type.
+// Loops over blocks of operands of one type, selected by operation and type.
 #pragma once
 #include <utility>
 
@@ -8,12 +8,12 @@
 
 typedef void (*Loop)(void *out, const void *a, const void *b, int64_t n);
 
-// Null where there is no such operation on the type.
+// Null if the type does not have the operation.
 Loop integer_loop(int operation, int dtype);
 Loop real_loop(int operation, int dtype);
 Loop comparison_loop(int operation, int dtype);
 
-// A table of make<0>(), make<1>(), ... for the operations.
+// Selects by operation from the table make<0>(), make<1>(), ...
 template <class Make, int... OP>
 Loop select_loop(int operation, Make make, std::integer_sequence<int, OP...>) {
   Loop table[] = {make(std::integral_constant<int, OP>())...};

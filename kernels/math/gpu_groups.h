@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups on the GPU: the elements of a parameter in order, and the parameter of an element. A block of threads sums a
-// part of a parameter's elements, or, where there are many parameters, a thread all of one's.
+// Groups on the GPU: maps element k of a parameter to its offset, and an element to its parameter. A block of threads
+// sums a part of a parameter's elements or, if there are many parameters, a thread sums all elements of one.
 #pragma once
 #include "core/gpu.h"
 #include "math/groups.h"
@@ -22,7 +22,7 @@ struct GpuGroups : Groups {
     }
     return at;
   }
-  // How far element k of a parameter is from its first.
+  // Offset of element k of a parameter from its first element.
   DEVICE int64_t element(int64_t k) const {
     if (k < rows) return k * period;
     int64_t rest = k / rows, at = (k - rest * rows) * period;
@@ -44,8 +44,7 @@ struct GpuGroups : Groups {
   }
 };
 
-// The same where the kept axes are the first ones and those that make P parameters come in turn: no axis is looked at
-// twice.
+// The same if the kept axes are the first ones and the last ones, the latter with P elements: needs no loops over axes.
 template <int P>
 struct RunGroups {
   static constexpr int64_t period = P;
@@ -75,7 +74,7 @@ struct GroupsOf<0> {
   typedef GpuGroups type;
 };
 
-// Sum of f(element) over elements begin, begin + step, ... below end of a parameter, in float64.
+// Sum of f(element) over the elements begin, begin + step, ... below end of a parameter, in float64.
 template <class In, class G, class F>
 DEVICE double sum_elements(const In *in, const G &g, int64_t begin, int64_t end, int64_t step, const F &f) {
   double total[2] = {};
@@ -89,7 +88,7 @@ DEVICE double sum_elements(const In *in, const G &g, int64_t begin, int64_t end,
   return total[0] + total[1];
 }
 
-// The sum over a block's threads, in thread 0.
+// Sum over the threads of a block. Only thread 0 gets the result.
 DEVICE double sum_block(double x) {
   __shared__ double parts[32];
   for (int by = 16; by > 0; by /= 2) x += __shfl_down_sync(0xffffffffu, x, by);
@@ -102,21 +101,21 @@ DEVICE double sum_block(double x) {
   return total;
 }
 
-constexpr int kMostParts = 64;  // of all parameters of a sample, where they are fewer
+constexpr int kMostParts = 64;  // most parts of all parameters of a sample, if the parameters are fewer
 
-// How many parts the elements of a parameter are summed in: by the sample alone, as sums of floating point differ with
-// the parts.
+// Number of parts in which the elements of a parameter are summed. Depends on the sample only, as floating-point sums
+// depend on the partition.
 DEVICE int parts_of_each(int64_t n_params) {
   int parts = kMostParts;
   while (parts > 1 && parts * n_params > kMostParts) parts /= 2;
   return parts;
 }
 
-// Sums of parts, in scratch memory: those of all samples one behind the other, up to MOST parameters each.
+// Sums of parts in scratch memory, sample after sample, with up to MOST parameters each.
 template <int MOST>
 struct Parts {
   static constexpr int64_t kSums = MOST > kMostParts ? MOST : kMostParts, kSample = 2 * kSums + 2 * MOST;
-  const int n;  // of a parameter
+  const int n;  // parts per parameter
   double *of_sample;
   DEVICE Parts(const Launch &l, int sample, int64_t n_params)
       : n(parts_of_each(n_params)), of_sample((double *)l.scratch + sample * kSample) {}
@@ -131,7 +130,7 @@ struct Parts {
   }
 };
 
-// Calls f(parameter, part, first and last element of the part) for what this block of threads sums.
+// Calls f(parameter, part, begin, end) for the parts that this block of threads sums.
 template <class G, class F>
 DEVICE void each_part(const G &g, int parts, const F &f) {
   const int64_t count = g.count(), length = (count + parts - 1) / parts;
@@ -142,7 +141,7 @@ DEVICE void each_part(const G &g, int parts, const F &f) {
   }
 }
 
-// Calls f(i) for what this thread takes of n.
+// Calls f(i) for this thread's share of the indices below n.
 template <class F>
 DEVICE void each_of(int64_t n, const F &f) {
   for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) f(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The phases of normalize where parameters come in turn, P of them, along runs of neighbours: 16 bytes at a time.
-// `Sample` is what all phases see of a sample, see normalize.cu.
+// Phases of normalize for P interleaved parameters along contiguous runs, 16 bytes at a time. `Sample`: Normalized of
+// normalize.cu.
 #pragma once
 #include "core/gpu_runs.h"
 #include "math/gpu_groups.h"
@@ -25,7 +25,7 @@ DEVICE void reduce_runs_of(const Sample &n, int parts, const Center &center_of_p
   }
 }
 
-// Sums of integers as a float, whatever their signedness.
+// Converts a sum to float64. Integers are summed as uint64, signed ones too.
 template <class In>
 DEVICE double real_sum(uint64_t sum) {
   return IsSigned<In>::value ? (double)(int64_t)sum : (double)sum;
@@ -40,7 +40,7 @@ struct SumOf : RealSum<In> {};
 template <class In>
 struct SumOf<In, true> : DeviceSum<In, sizeof(In)> {};
 
-// out = (in - mean) * factor + shift for all elements; a thread takes V of them at a time, U times before it writes.
+// out = (in - mean) * factor + shift. A thread takes V elements at a time and loads U times before it stores.
 template <class Out, int P, int V, int THREADS, int U, class Sample, class Mean, class Factor>
 DEVICE void apply_runs(const Sample &n, Out *out, const Mean &mean, const Factor &factor) {
   typedef typename Sample::Element In;
@@ -81,7 +81,7 @@ DEVICE void apply_runs(const Sample &n, Out *out, const Mean &mean, const Factor
   }
 }
 
-// A chain of values (core/gpu_chain.h) where the mean and the standard deviation are arguments.
+// A chain of values (core/gpu_chain.h) for a mean and a standard deviation that are arguments.
 template <class Out, class In, int V>
 struct GivenMoments {
   typedef ::Kind<Out, 1, V, 1, true> Kind;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor reduced along some of its axes, as blocks of rows x period elements that lie in memory one behind the other:
-// element i of a block belongs to parameter first + i % period. Neighbouring axes of one kind are merged before.
+// A tensor reduced along some axes, as consecutive blocks of rows x period elements: element i of a block belongs to
+// parameter first + i % period. Adjacent axes are merged first if all are reduced or all are kept.
 #pragma once
 #include "core/tensor.h"
 
 struct Groups {
   int64_t rows = 1, period = 1, n_blocks = 1, n_params = 1;
   int n_outer = 0;
-  int64_t extent[kMaxDims], param_stride[kMaxDims];  // of the axes around the blocks; a stride of 0: reduced
+  int64_t extent[kMaxDims], param_stride[kMaxDims];  // of the axes around the blocks; a stride of 0 means reduced
 
-  // Elements that share a parameter.
+  // Elements per parameter.
   int64_t count() const {
     int64_t n = rows * n_blocks * period;
     return n_params ? n / n_params : 0;

@@ -19,7 +19,7 @@ CLONES static void apply(float *__restrict out, const In *__restrict in, int64_t
   }
 }
 
-// One mean for all.
+// The same with one parameter.
 template <class In>
 CLONES static void apply(float *__restrict out, const In *__restrict in, int64_t n, float mean, float rest,
                          float factor, float shift) {
@@ -31,14 +31,14 @@ CLONES static void convert(void *__restrict out, const float *__restrict in, int
   for (int64_t i = 0; i < n; i++) static_cast<Out *>(out)[i] = saturate<Out>(in[i]);
 }
 
-constexpr int64_t kBlock = 4096;  // floats that are converted at a time, while they are in the cache
+constexpr int64_t kBlock = 4096;  // floats converted at a time, while they are in the cache
 
-// The floats that `apply` needs.
+// Size of the table of `apply`, in floats.
 static int64_t table_size(const Groups &g) { return 3 * n_lanes(g) + std::max(n_lanes(g), kBlock); }
 
 namespace {
 
-// Where it is written, and how floats become elements of it; null if they are.
+// Output address and the conversion from float; `convert` is null for float outputs.
 struct Target {
   char *out;
   int64_t size;  // bytes of an element
@@ -47,7 +47,7 @@ struct Target {
 
 }  // namespace
 
-// Outputs of other types are converted from floats: a loop for each pair of types would be 49 of them.
+// Other output types are converted from floats, as a loop for each pair of types would be 49 loops.
 template <class In>
 static void apply(const Target &to, const In *in, const Groups &g, const double *mean, const double *factor,
                   float shift, float *table, const Scratch &scratch) {
@@ -86,7 +86,7 @@ static void apply(const Target &to, const In *in, const Groups &g, const double 
   });
 }
 
-// The parameters of an input, float32 or float64, one for all or one each.
+// Reads the parameters from an input (float32 or float64), which has one value, or one per parameter.
 static void read(double *to, const Tensor &from, int64_t n) {
   bool one = from.volume() == 1;
   for_types<float, double>(from.dtype, [&](auto t) {

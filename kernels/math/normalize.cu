@@ -4,7 +4,7 @@
 #include "math/gpu_normalize_runs.h"
 #include "math/normalize.h"
 
-// A sample as all phases see it.
+// A sample, for all phases.
 template <class In, int P = 0>
 struct Normalized {
   typedef In Element;
@@ -26,7 +26,7 @@ struct Normalized {
     const int64_t i = t.volume() == 1 ? 0 : p;
     return t.dtype == FLOAT64 ? t.as<double>()[i] : (double)t.as<float>()[i];
   }
-  // What is given; `computed` if it is not.
+  // The given value; `computed` if there is none.
   DEVICE double mean(int64_t p, double computed) const {
     return a.mean_origin == ARGUMENT ? (double)a.mean : means ? value(*means, p) : computed;
   }
@@ -46,7 +46,7 @@ struct Normalized {
   }
 };
 
-// Where there are many parameters: each by a thread.
+// For many parameters: a thread for each.
 template <class Out, class In>
 DEVICE void normalize_alone(const Launch &l) {
   FOR_SAMPLES(sample, l) {
@@ -68,7 +68,7 @@ DEVICE void normalize_alone(const Launch &l) {
 
 constexpr int kRunThreads = 192;
 
-// P: how many parameters come in turn along runs, see RunGroups; else 0.
+// P: number of interleaved parameters along runs, see RunGroups; else 0.
 template <class In, int MOST, int P>
 DEVICE void normalize_sums(const Launch &l) {
   FOR_SAMPLES(sample, l) {
@@ -126,9 +126,9 @@ DEVICE void normalize_finish(const Launch &l) {
   }
 }
 
-// Where all samples share their parameters, which are put where sample 0 has its own: a block of threads for each.
-// Variances are added as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing Sample
-// Variances (1979).
+// If all samples share their parameters: joins them, a block of threads per parameter, and stores them in the place of
+// sample 0. Variances are combined as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing
+// Sample Variances (1979).
 template <class In, int MOST, int P>
 DEVICE void normalize_join(const Launch &l) {
   __shared__ double joined[2];
@@ -163,12 +163,12 @@ DEVICE void normalize_join(const Launch &l) {
   }
 }
 
-// The same where there are many parameters: each by a thread, in all samples.
+// The same for many parameters: a thread for each, over all samples.
 template <class Out, class In>
 DEVICE void normalize_alone_together(const Launch &l) {
   Normalized<In> first(l, 0);
   each_of(first.g.n_params, [&](int64_t p) {
-    // Calls use(sample, its first element of the parameter) for all samples that have one.
+    // Calls use(index, sample, offset of the parameter's first element) for all samples that are not empty.
     const auto each_sample = [&](auto use) {
       for (int s = 0; s < l.n; s++) {
         const Normalized<In> n(l, s);

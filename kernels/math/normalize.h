@@ -9,21 +9,21 @@ enum Origin : int32_t { COMPUTED, ARGUMENT, INPUT };
 
 struct NormalizeArgs {
   uint8_t reduced[kMaxDims];           // per axis: whether it is reduced
-  int32_t mean_origin, stddev_origin;  // inputs follow the data, the mean first
-  int32_t is_estimate;                 // the stddev that is an input was computed from the data
-  int32_t together;                    // on the GPU only: what is computed is that of all samples
+  int32_t mean_origin, stddev_origin;  // inputs come after the data, the mean first
+  int32_t is_estimate;                 // whether a stddev that is an input was computed from the data
+  int32_t together;                    // GPU only: computed moments are those of all samples together
   int32_t ddof;
   float mean, stddev;
   float epsilon, scale, shift;
 };
 
-// What deviations are multiplied by. Data that do not vary become 0; a standard deviation of 0 that is given divides.
+// Factor for deviations. Computed variances of 0 give 0; a given standard deviation of 0 is divided by.
 SHARED double normalizing_factor(double variance, double scale, bool is_estimate) {
   if (is_estimate && !(variance > 0)) return 0;
   return scale / sqrt(variance);
 }
 
-// The mean is the sum of two floats, so that it keeps its precision where it is large against the deviations.
+// The mean is the sum of two floats, which keeps its precision if it is large relative to the deviations.
 SHARED float deviation(float x, float mean, float rest) { return (x - mean) - rest; }
 SHARED float deviation(int32_t x, float mean, float rest) { return (float)(((double)x - mean) - rest); }
 SHARED float deviation(uint32_t x, float mean, float rest) { return (float)(((double)x - mean) - rest); }

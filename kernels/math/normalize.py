@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normalisation: what is not given is summed first, in parts where there are few parameters."""
+"""Normalization: moments that are not given are computed first, in parts if there are few parameters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plan(task: Task) -> list[Phase]:
 
 
 def _given(task: Task) -> Phase:
-    """Nothing depends on the data, so that all parameters are the same."""
+    """The launch for moments that are arguments: all parameters are the same."""
     x, out = task.ins[0], task.outs[0]
     v = 16 // max(x.dtype.itemsize, out.dtype.itemsize)
     blocks = -(-(-(-x.volumes() // v) + 1) // (_VALUE_THREADS * _VALUES_AT_ONCE))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of a tensor along its reduced axes, and of squared distances from a centre, in float64. Each is made of a fixed
-// number of partial sums, so the order of additions, and the result, is the same for every instruction set.
+// Sums of a tensor along its reduced axes, and sums of squared distances from a centre, in float64. The number of
+// partial sums is fixed, so the order of additions, and the result, is the same for every instruction set.
 #pragma once
 #include "math/groups.h"
 
 constexpr int64_t kLanes = 48;  // a multiple of many numbers of channels and of all vector lengths
 
-// How many partial sums a block is summed into: a multiple of its period.
+// Number of partial sums of a block: a multiple of its period.
 inline int64_t n_lanes(const Groups &g) { return g.period < kLanes ? kLanes / g.period * g.period : g.period; }
 
 // sum[p] = sum of the elements of parameter p. `scratch` holds n_lanes(g) numbers. In: uint8_t, int8_t, uint16_t,

@@ -4,7 +4,7 @@
 #include "core/kernel.h"
 #include "random/lanes.h"
 
-// Deviates of the elements from a multiple of kLaneWords on.
+// Deviates of the kLaneWords elements from `begin`, a multiple of kLaneWords, on.
 CLONES static void deviates(float (&z)[kLaneWords], const DistributionArgs &r, int64_t begin) {
   Lanes c;
   lanes_of(r, (uint32_t)(begin / 4), 0, c);

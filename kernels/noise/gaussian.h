@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normally distributed noise, added.
+// Adds normally distributed noise.
 #pragma once
 #include "noise/noise.h"
 
@@ -9,7 +9,7 @@ struct GaussianArgs {
   uint32_t epoch;
 };
 
-// Types that a float holds exactly are added as floats.
+// Types whose values a float holds exactly are computed in float.
 template <class T>
 SHARED T with_noise(T x, double mean, double stddev, float z) {
   if constexpr (sizeof(T) <= 2 || IsFloat<T>::value)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How threads go through the elements of a sample, 16 bytes each at a time where the memory allows it.
+// Distributes the elements of a sample over threads, 16 bytes at a time if the memory is aligned.
 #pragma once
 #include "core/gpu.h"
 #include "core/gpu_units.h"
 #include "noise/noise.h"
 
-constexpr uint32_t kNoiseGroup = 4;  // elements that a block of random words serves
+constexpr uint32_t kNoiseGroup = 4;  // elements per block of random words
 
-// Calls make(group, in, out) for each group of four elements: `group` counts them, `in` and `out` are four values.
+// Calls make(group, in, out) for each group of four elements. `group`: index of the group; `in`, `out`: four values.
 template <class T, class Make>
 DEVICE void each_noise_group(const Tensor &to, const Tensor &from, const Make &make) {
   constexpr uint32_t kUnit = sizeof(T) < 4 ? 16 / sizeof(T) : kNoiseGroup;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of noise share: one random word per element (or pixel), that of block i / 4, so that it does not
-// matter which thread makes it.
+// Shared by the kinds of noise. Element (or pixel) i uses a random word of block i / 4, so the result does not depend
+// on the thread that makes it.
 #pragma once
 #include "random/distribution.h"
 

@@ -9,11 +9,11 @@
 
 namespace {
 
-// Comparisons of 32 bits: of the words below `noise`, those below `salt`. All or none of them are told apart before.
-// T: an unsigned integer as large as an element, which only moves.
+// 32-bit comparisons: words below `noise` disturb, those of them below `salt` are bright. The cases of all and of no
+// words are handled separately. T: an unsigned integer of an element's size, as elements are only copied.
 template <class T>
 struct Spots {
-  uint32_t last_noise, last_salt;  // the largest words that count
+  uint32_t last_noise, last_salt;  // inclusive limits of the words that disturb
   bool any, any_salt;
   T bright, dark;
   Spots(const SaltAndPepperArgs &a, T bright, T dark)
@@ -31,7 +31,7 @@ struct Spots {
   }
 };
 
-// A word for each element; `first` is the number of the first one, a multiple of 4.
+// A random word per element.
 template <class T>
 CLONES void by_element(T *__restrict out, const T *__restrict in, int64_t n, const DistributionArgs &r, Spots<T> s) {
   for (int64_t begin = 0; begin < n; begin += kLaneWords) {
@@ -44,7 +44,7 @@ CLONES void by_element(T *__restrict out, const T *__restrict in, int64_t n, con
   }
 }
 
-// A word for each pixel of C channels side by side.
+// A random word per pixel of C interleaved channels.
 template <class T, int C>
 CLONES void by_pixel(T *__restrict out, const T *__restrict in, int64_t n, const DistributionArgs &r, Spots<T> s) {
   for (int64_t begin = 0; begin < n; begin += kLaneWords) {

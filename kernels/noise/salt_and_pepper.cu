@@ -4,7 +4,7 @@
 #include "noise/gpu_noise.h"
 #include "noise/salt_and_pepper.h"
 
-// A word for each element.
+// A random word per element.
 template <class T>
 DEVICE void salt_and_pepper_elements(const Launch &l) {
   FOR_SAMPLES(sample, l) {
@@ -20,7 +20,7 @@ DEVICE void salt_and_pepper_elements(const Launch &l) {
   }
 }
 
-// How often four pixels of C channels make a multiple of 16 bytes. (The plan knows that, too.)
+// The number of groups of four pixels with C channels that make a multiple of 16 bytes. (The plan computes it, too.)
 template <class T, int C>
 DEVICE constexpr int fours_at_once() {
   int n = 1;
@@ -28,13 +28,13 @@ DEVICE constexpr int fours_at_once() {
   return n;
 }
 
-// As `noise` and `salt` of the arguments, by 32 bits.
+// `noise` and `salt` of the arguments in 32 bits.
 struct DisturbedBelow {
   uint32_t noise, salt;
   bool all, all_salt;
 };
 
-// As `disturbed`, for four pixels of three bytes; each word has bytes of two.
+// As `disturbed`, for four pixels of three bytes. Each word has bytes of two pixels.
 DEVICE void disturb_words(uint32_t *words, const uint32_t (&w)[4], const DisturbedBelow &a, uint8_t bright,
                           uint8_t dark) {
   uint32_t kept[4], value[4];
@@ -50,8 +50,8 @@ DEVICE void disturb_words(uint32_t *words, const uint32_t (&w)[4], const Disturb
   }
 }
 
-// A word for each pixel of C channels side by side: a thread makes fours of pixels, each of which a block of words
-// serves.
+// A random word per pixel of C interleaved channels. A thread makes groups of four pixels, each from one block of
+// random words.
 template <class T, int C>
 DEVICE void salt_and_pepper_inner(const Launch &l) {
   constexpr int F = fours_at_once<T, C>(), V = 4 * C * F;
@@ -89,7 +89,7 @@ DEVICE void salt_and_pepper_inner(const Launch &l) {
   }
 }
 
-// A word for each pixel. Four elements that follow each other belong to at most two blocks of words.
+// A random word per pixel. Four consecutive elements need at most two blocks of random words.
 template <class T>
 DEVICE void salt_and_pepper_pixels(const Launch &l) {
   FOR_SAMPLES(sample, l) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some pixels, or elements, become very bright or very dark.
+// Makes some pixels, or elements, very bright or very dark.
 #pragma once
 #include "noise/noise.h"
 
 struct SaltAndPepperArgs {
   uint64_t key, position;
-  // Of 2^32 random words `noise` disturb, the first `salt` of them by `bright`, the others by `dark`.
+  // Of the 2^32 random words, the first `noise` ones disturb: the first `salt` of them by `bright`, the others by
+  // `dark`.
   int64_t noise, salt;
   double bright, dark;
-  int32_t inner;  // the channels of a pixel lie side by side if 1, else one behind the other in planes
+  int32_t inner;  // 1: the channels of a pixel are interleaved; 0: planes
   int32_t channels;
   uint32_t epoch;
 };

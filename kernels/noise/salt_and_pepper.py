@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Salt and pepper: one launch; whether pixels or elements are disturbed is compiled in."""
+"""Salt and pepper: one launch; whether pixels or elements are disturbed is a compile-time constant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from penstock.gpu.launch import Phase, Task
 from penstock.gpu.schemes.noise import one_launch
 
-_MOST_CHANNELS = 4  # that are compiled in
+_MOST_CHANNELS = 4  # that are compile-time constants
 
 
 def plan(task: Task) -> list[Phase]:
@@ -21,7 +21,7 @@ def plan(task: Task) -> list[Phase]:
         return one_launch(task, "salt_and_pepper_elements")
     if channels <= _MOST_CHANNELS and (args["inner"] == 1).all():
         (out,) = task.outs
-        # A thread takes a multiple of 16 bytes.
+        # A thread makes a multiple of 16 bytes.
         run = math.lcm(4 * channels, 16 // min(out.dtype.itemsize, 16))
         runs = -(-out.volumes() // run)
         return one_launch(task, "salt_and_pepper_inner", runs * 16 // min(out.dtype.itemsize, 4), f", {channels}")

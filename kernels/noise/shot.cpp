@@ -19,8 +19,8 @@ void count_each(T *out, const T *in, int64_t n, const DistributionArgs &r, doubl
   }
 }
 
-// What inversion gives, for the means of all values of a byte: of each, the last word of those that give 0, 1, 2, ...
-// The highest bits of a word say where the search begins.
+// Tables for inversion, for the mean of each value of a byte: the largest word that gives 0, 1, 2, ... The highest 8
+// bits of a word select where the search begins.
 template <class T>
 class Inversions {
  public:
@@ -30,7 +30,7 @@ class Inversions {
     std::memset(known_, 0, sizeof known_);
     for (int k = 0; k < kNumbers; k++) results_[k] = saturate<T>(k * factor);
   }
-  // Whether x is found here.
+  // Whether x is handled by inversion.
   bool has(T x) {
     uint8_t &known = known_[(uint8_t)x];
     if (!known) {
@@ -49,7 +49,7 @@ class Inversions {
 
  private:
   static constexpr int kNumbers = kMostInversion + 1;
-  // A word is below a sum as soon as it is below ceil(2^32 sum).
+  // unit_of(word) < sum is the same as word < ceil(2^32 * sum).
   void prepare(int value, double mean) {
     uint32_t *last = last_ + value * kNumbers;
     uint8_t *begin = begin_ + value * 256;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Noise of counting: an element becomes a number of the Poisson distribution whose mean it is, in units of `factor`.
+// Shot noise: replaces an element by a Poisson-distributed number with this mean, in units of `factor`.
 #pragma once
 #include "noise/noise.h"
 #include "random/poisson.h"
@@ -15,6 +15,6 @@ SHARED T counted(T x, double factor, uint32_t word, const DistributionArgs &r, u
   if (factor == 0) return x;
   const double mean = (double)x / factor;
   if (mean > 0 && mean < 1e300) return saturate<T>(poisson(mean, word, r, element) * factor);
-  // Infinity and NaN stay; nothing is counted where there is nothing.
+  // Infinity and NaN are kept. Zero and negative elements become 0.
   return mean > 0 || mean != mean ? x : T(0);
 }

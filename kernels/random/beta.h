@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beta distribution by x / (x + y) of two variates of the gamma distribution. Marsaglia, Tsang: A Simple Method for
-// Generating Gamma Variables (ACM TOMS 2000): d v with v = (1 + c z)^3 of a normal z, if a uniform u accepts it; for
-// shapes below 1 that of shape + 1, times u^(1/shape).
+// The beta distribution as x / (x + y) of two gamma variates. Marsaglia, Tsang: A Simple Method for Generating Gamma
+// Variables (ACM TOMS 2000): d v with v = (1 + c z)^3 for a normal z, if it is accepted by a uniform u. For shapes
+// below 1: the variate of shape + 1 times u^(1/shape).
 #pragma once
 #include "random/distribution.h"
 
-// Of every element, stream 1 has the first try for both variates, stream 2 the powers for shapes below 1; further tries
-// have streams of their own.
+// Streams of an element: 1 has the first try for both variates, 2 the powers for shapes below 1. Further tries have
+// their own streams.
 constexpr uint32_t kFirstTry = 1, kPowers = 2, kFurther = 4;
 
 struct GammaShape {
-  double d, c, power;  // power: 1 / shape below 1, else 0
+  double d, c, power;  // power: 1 / shape if shape is below 1, else 0
   bool boosted;
   SHARED explicit GammaShape(double shape)
       : d((shape < 1 ? shape + 1 : shape) - 1 / 3.0),
@@ -21,14 +21,14 @@ struct GammaShape {
     double v = 1 + c * z;
     return v * v * v;
   }
-  // Whether u accepts z for sure; true for 9 of 10.
+  // A sufficient test for acceptance; true in 9 of 10 cases.
   SHARED bool surely(double z, double u) const { return (1 + c * z > 0) & (u < 1 - 0.0331 * (z * z) * (z * z)); }
   SHARED bool accepts(double z, double u) const {
     if (surely(z, u)) return true;
     double v = cube(z);
     return v > 0 && log_positive(u) < 0.5 * z * z + d - d * v + d * log_positive(v);
   }
-  // As logarithm, which does not underflow.
+  // The logarithm of the variate, which does not underflow.
   SHARED double log_variate(double v, double u) const { return log_positive(d * v) + log_positive(u) * power; }
 };
 
@@ -40,7 +40,7 @@ SHARED double beta_of_logs(double x, double y) {
   return 1 / (1 + exp_near(t));
 }
 
-// v of the variate number `which`; z and u are the first try.
+// The accepted v of variate `which` (0 or 1). z and u: the first try.
 SHARED double accepted_cube(const GammaShape &g, double z, double u, const DistributionArgs &r, uint32_t element,
                             uint32_t which) {
   for (uint32_t stream = kFurther + which; !g.accepts(z, u); stream += 2) {

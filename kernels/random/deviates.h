@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of a distribution from random words. No library function is called but the square root, which is exact, so
-// that the loops become SIMD code and every processor, the GPU too, gives the same bits.
+// Converts random words to deviates of a distribution. Calls no library functions except the correctly rounded square
+// root, so that loops vectorize and all processors, GPUs too, give the same bits.
 #pragma once
 #include "core/convert.h"
 
@@ -43,16 +43,16 @@ SHARED double double_of(uint64_t u) {
 
 SHARED double no_limit() { return double_of(0x7FF0000000000000u); }
 
-// In [0, 1), from one word or from two.
+// To [0, 1), from one word or from two.
 SHARED double unit_of(uint32_t word) { return word * (1 / 4294967296.0); }
 SHARED double unit_of(uint32_t high, uint32_t low) {
   return (high * 2097152.0 + (low >> 11)) * (1 / 9007199254740992.0);
 }
-// In (0, 1), never an end.
+// To (0, 1), without both ends.
 SHARED double open_unit_of(uint32_t word) { return (word + 0.5) * (1 / 4294967296.0); }
 
-// The logarithm of x in (0, 1]: of the exponent, and of the rest m in [sqrt(1/2), sqrt(2)) by 2 artanh((m - 1) /
-// (m + 1)) as a series.
+// log(x) for x in (0, 1]. x is split into an exponent and m in [sqrt(1/2), sqrt(2)), whose logarithm is the series of 2
+// artanh((m - 1) / (m + 1)).
 SHARED float log_unit(float x) {
   uint32_t bits = bits_of(x);
   int32_t exponent = (int32_t)(bits - 0x3F3504F3u) >> 23;  // the bits of sqrt(1/2)
@@ -61,10 +61,10 @@ SHARED float log_unit(float x) {
   return (float)exponent * 0.6931472f + 2 * s * (1 + z * (1 / 3.f + z * (1 / 5.f + z * (1 / 7.f + z * (1 / 9.f)))));
 }
 
-// The same in double precision, of any positive normal number.
+// log(x) in double precision, for any positive normal number.
 SHARED double log_positive(double x) {
   const uint64_t t = bits_of(x) + (0x3FF0000000000000u - 0x3FE6A09E667F3BCDu);
-  // The biased exponent as a double: 2^52 has its lowest bit at 1.
+  // The biased exponent as a double: the lowest mantissa bit of 2^52 is 1.
   double e = double_of(t >> 52 | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
   double m = double_of((t & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu), s = (m - 1) / (m + 1), z = s * s;
   double p = 1 / 13. + z * (1 / 15. + z * (1 / 17. + z * (1 / 19. + z * (1 / 21.))));
@@ -72,7 +72,7 @@ SHARED double log_positive(double x) {
   return e * 0.69314718055994530942 + (2 * s + 2 * s * p);
 }
 
-// e^x for |x| <= 700: a power of two, and the series of what remains, at most ln(2) / 2.
+// e^x for |x| <= 700: a power of two times the series of the rest, which is at most ln(2) / 2.
 SHARED double exp_near(double x) {
   const double shift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
   const double k = x * 1.44269504088896340736 + shift, n = k - shift;
@@ -84,8 +84,8 @@ SHARED double exp_near(double x) {
 }
 
 // Two normal deviates from two uniform ones. Box, Muller: A Note on the Generation of Random Normal Deviates (1958).
-// The angle is a multiple of a quarter turn, which swaps and negates, and a rest of at most an eighth, whose sine and
-// cosine are Taylor series.
+// The angle is split into quarter turns, which swap and negate, and a rest of at most an eighth turn, for whose sine
+// and cosine Taylor series are used.
 SHARED void normal_pair(uint32_t u, uint32_t v, float &a, float &b) {
   float radius = sqrtf(-2 * log_unit(((float)u + 1) * (1 / 4294967296.f)));
   uint32_t quarter = (v + 0x20000000u) >> 30;
@@ -111,8 +111,8 @@ SHARED void normal_pair(double u, double v, double &a, double &b) {
   b = sign * y;
 }
 
-// To the type of the output: integers are rounded and clamped, numbers stay at or below `limit`. Those of up to 31
-// bits go by way of int32, which is a SIMD instruction.
+// Converts to the type of the output. Integers are rounded and clamped; values are at most `limit`. Integers of up to
+// 31 bits are converted via int32, which is a SIMD instruction.
 template <class Out>
 SHARED Out deviate_as(double v, double limit) {
   if constexpr (!IsFloat<Out>::value && DTypeOf<Out>::value != BOOL &&

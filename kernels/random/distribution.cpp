@@ -8,10 +8,10 @@
 
 namespace {
 
-constexpr int kBlocks = 256;  // a multiple of what fits into a SIMD register
+constexpr int kBlocks = 256;  // a multiple of the elements of a SIMD register
 constexpr int kElements = 4 * kBlocks;
 
-// The words of `kBlocks` blocks: word 4 i + j is the j-th of block first + i.
+// Words of `kBlocks` blocks: words[4 i + j] is word j of block first + i.
 CLONES void words_of(const DistributionArgs &r, uint32_t first, uint32_t *words) {
   for (int start = 0; start < kBlocks; start += kLanes) {
     Lanes c;
@@ -43,7 +43,7 @@ CLONES void normals(const uint32_t *words, int n, double *z) {
   }
 }
 
-// The variates that the first try gives for sure; the others are made one by one.
+// Vectorized for variates that the first try surely accepts; the others are made one by one.
 template <bool kLogs>
 CLONES void betas(const DistributionArgs &r, uint32_t first, int n, double *out) {
   const GammaShape a(r.a), b(r.b);
@@ -69,7 +69,7 @@ CLONES void betas(const DistributionArgs &r, uint32_t first, int n, double *out)
   }
 }
 
-// How many of the cumulative probabilities are at most u. All of few are looked at, many elements at a time.
+// The number of cumulative probabilities that are at most u. For short tables: compares with all, which vectorizes.
 CLONES void weighted_few(const double *table, int n_table, int n, double *u) {
   for (int i = 0; i < n; i++) {
     double k = 0;
@@ -80,7 +80,7 @@ CLONES void weighted_few(const double *table, int n_table, int n, double *u) {
 
 double weighted(const double *table, int n, double u) {
   const double *first = table;
-  while (n > 1) {  // without a branch that could be foretold wrongly
+  while (n > 1) {  // branchless, as branches would be mispredicted
     const int half = n / 2;
     first += u >= first[half - 1] ? half : 0;
     n -= half;
@@ -165,9 +165,9 @@ void run(const Tensor *out, const Tensor *, const DistributionArgs &a, Scratch &
 
 EXPORT_KERNEL(distribution, DistributionArgs, run)
 
-// The same for a whole batch whose samples have `count` elements each, one behind the other: for few numbers, which are
-// made before a thread would have woken up. There is a row of arguments for each sample, or one for all; its key, epoch
-// and position are not read. False if there is no such type.
+// The same for a batch of samples with `count` elements each, stored in sequence. For few numbers, as waking a thread
+// would take longer. `rows`: arguments per sample, or one row for all; their key, epoch and position are ignored.
+// Returns 0 if `dtype` is not supported.
 EXPORT int32_t distribution_rows(const DistributionArgs *rows, int64_t n_rows, uint64_t key, const uint32_t *epoch,
                                  const uint64_t *position, int64_t n, int64_t count, int32_t dtype, char *out) {
   NativeTime time;

@@ -7,7 +7,7 @@ struct __attribute__((aligned(16))) Bytes16 {
   uint32_t w[4];
 };
 
-// The elements of one block of random words: four, or two of 53 bits.
+// The elements from one block of random words: four, or two of 53 bits each.
 template <class Out, int KIND>
 struct DeviatesOf {
   static constexpr bool kFine = sizeof(Out) == 8;
@@ -75,7 +75,7 @@ DEVICE void distribution_all(const Launch &l) {
   }
 }
 
-// Numbers of the beta distribution: a thread makes one at a time.
+// The beta distribution: a thread makes one number at a time.
 template <class Out>
 DEVICE void distribution_beta(const Launch &l) {
   FOR_SAMPLES(sample, l) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers: the type and the distribution are compiled in; a thread makes 16 bytes at a
-time, or a number of the beta distribution."""
+"""Random numbers: the type and the distribution are compile-time constants; a thread makes 16 bytes at a time, or one
+number of the beta distribution."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random numbers of one sample, one after the other: for searches that need nobody knows how many. They are a
-// function of (key, epoch, position), so it does not matter which thread draws them, or when.
+// The random numbers of a sample in sequence, for searches that need an unknown number of them. They are a function of
+// (key, epoch, position), so they do not depend on the thread or the time.
 #pragma once
 #include "core/philox.h"
 
 class Draws {
  public:
-  // Those of another `stream` are independent: see `Random` in core/rng.py.
+  // Numbers of different `stream`s are independent: see `Random` in core/rng.py.
   SHARED Draws(uint64_t key, uint64_t position, uint32_t epoch, uint64_t stream = 0)
       : philox_{{(uint32_t)key, (uint32_t)(key >> 32)}}, position_(position ^ stream << 48), epoch_(epoch) {}
   // 32 random bits.
@@ -21,7 +21,7 @@ class Draws {
     }
     return words_[next_++];
   }
-  // In [0, 1), of 53 bits.
+  // In [0, 1), with 53 random bits.
   SHARED double unit() {
     const uint64_t high = word();
     return (high * 2097152 + (word() >> 11)) * (1 / 9007199254740992.0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random words of many blocks at once, in loops that become SIMD code where the caller is marked CLONES.
+// Random words of many blocks at once, in loops that vectorize if the caller is marked CLONES.
 #pragma once
 #include "random/distribution.h"
 
 constexpr int kLanes = 32;
 
-// Words of `kLanes` blocks: w[j][i] is the j-th word of block first + i.
+// Words of `kLanes` blocks: w[j][i] is word j of block first + i.
 struct Lanes {
   uint32_t w[4][kLanes];
 };
@@ -30,5 +30,5 @@ inline void lanes_of(const DistributionArgs &r, uint32_t first, uint32_t stream,
 
 constexpr int kLaneWords = 4 * kLanes;
 
-// The same in order: words[4 i + j] is the j-th word of block first + i.
+// The same in order: words[4 i + j] is word j of block first + i.
 void lane_words(const DistributionArgs &r, uint32_t first, uint32_t (&words)[kLaneWords]);

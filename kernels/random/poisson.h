@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of the Poisson distribution. Small means by inversion: the cumulative probabilities are added up until they
-// exceed a uniform number. Larger ones by transformed rejection: Hoermann, The transformed rejection method for
-// generating Poisson random variables (Insurance: Mathematics and Economics 12, 1993), algorithm PTRS. Very large ones
-// are normal.
+// The Poisson distribution. Small means: inversion, which adds up probabilities until they exceed a uniform number.
+// Larger means: transformed rejection (Hoermann, The transformed rejection method for generating Poisson random
+// variables, Insurance: Mathematics and Economics 12, 1993, algorithm PTRS). Very large means: normal approximation.
 #pragma once
 #include "random/distribution.h"
 
 constexpr double kInversion = 32, kRejection = 1e9;  // largest means by inversion and by rejection
-constexpr int kMostInversion = 128;                  // more has a probability below 2^-32 for means up to kInversion
+constexpr int kMostInversion = 128;                  // P(k > this) < 2^-32 for means up to kInversion
 
-// The cumulative probabilities of a mean up to kInversion, one after the other.
+// Cumulative probabilities for a mean up to kInversion, in sequence.
 struct PoissonSum {
   double mean, probability, sum;
   int32_t k = 0;
@@ -37,7 +36,7 @@ SHARED double log_factorial(double k) {
          (1 / 12. - y * (1 / 360. - y * (1 / 1260. - y * (1 / 1680.)))) / x - below;
 }
 
-// Further words of an element; stream 0 has the word for inversion.
+// Uses streams from 1 on; stream 0 has the word for inversion.
 SHARED double poisson_by_rejection(double mean, const DistributionArgs &r, uint32_t element) {
   const double root = sqrt(mean), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
   const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
@@ -62,7 +61,7 @@ SHARED double poisson_by_rejection(double mean, const DistributionArgs &r, uint3
   }
 }
 
-// `word` is that of the element in stream 0.
+// `word`: the element's word of stream 0.
 SHARED double poisson(double mean, uint32_t word, const DistributionArgs &r, uint32_t element) {
   return mean <= kInversion ? poisson_by_inversion(mean, word) : poisson_by_rejection(mean, r, element);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random crop windows, for a whole batch: columns in, columns out. What a sample takes is less than it takes to wake a
-// thread.
+// Random crop windows for a whole batch: columns in, columns out. Not parallel, as waking a thread takes longer than a
+// sample.
 #include <algorithm>
 #include <cmath>
 
@@ -11,13 +11,13 @@
 namespace {
 
 struct Ranges {
-  double smallest, largest;  // of the window's area, as a share of the image's
-  // Of its width / height. Compared and multiplied in float32, in which they are given: 300 * 4 / 3 is 400.
+  double smallest, largest;  // area of the window as a share of the image's area
+  // Width / height. Compared and multiplied in float32, as they are given: 300 * 4 / 3 is 400.
   float narrow, wide;
 };
 
-// Height and width of a window in an image of h x w: the first of `attempts` drawn that is allowed, or the largest of
-// an allowed aspect ratio, shrunk to an allowed area.
+// Height and width of a window in an image of h x w: the first of `attempts` random ones that is allowed, or else the
+// largest with an allowed aspect ratio, shrunk to an allowed area.
 void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attempts, double size[2]) {
   const double widest = std::max(std::floor((float)h * r.wide), 1.f),
                tallest = std::max(std::floor((float)w / r.narrow), 1.f);
@@ -38,7 +38,7 @@ void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attemp
   for (int d = 0; d < 2; d++) size[d] = std::max(std::nearbyint(size[d] * shrink), 1.0);
 }
 
-// The window, y first, in an image of `extent`; zeros if that has no pixels. False if an extent is negative.
+// A window, y first, in an image of `extent`; zeros if the image has no pixels. Returns false if an extent is negative.
 template <class T>
 bool draw_window(uint64_t key, uint64_t position, uint32_t epoch, const int64_t extent[2], const Ranges &ranges,
                  int32_t attempts, T *origin, T *size) {
@@ -76,7 +76,7 @@ EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_
 EXPORT_SHORT(random_windows)
 EXPORT_INSTRUCTION(random_windows)
 
-// The same, int32, for images whose height and width are the first numbers of `shapes`, vectors of integers.
+// The same as int32, for images whose height and width are the first two elements of `shapes`, vectors of integers.
 EXPORT int64_t windows_of_shapes(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n,
                                  const Tensor *shapes, const double *area, const double *ratio, int32_t attempts,
                                  int32_t *origin, int32_t *size) {
@@ -93,10 +93,10 @@ EXPORT int64_t windows_of_shapes(uint64_t key, const uint32_t *epoch, const uint
 }
 EXPORT_SHORT(windows_of_shapes)
 
-// Where windows of the shape `crop` (n, k) begin so that they cover the regions of interest from `start` to `end`, or
-// `extent` long where `end` is null, or lie in them: `out` (n, k), all places equally likely. The windows stay
-// inside samples of `shape` (n, ndim >= k; int64 if `wide`, else int32), unless that is null. Returns the number of
-// samples for which that is not possible.
+// Begins of windows of the shape `crop` (n, k) that cover, or lie in, the regions of interest from `start` to `end` (if
+// `end` is null: of the size `extent`). `out` (n, k): uniformly random among all possible ones. Windows stay inside of
+// samples of `shape` (n, ndim >= k; int64 if `wide`, else int32), unless it is null. Returns the number of samples for
+// which that is not possible.
 EXPORT int64_t windows_about(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n, int32_t k,
                              const int32_t *crop, const int32_t *start, const int32_t *end, const int32_t *extent,
                              int32_t wide, const void *shape, int32_t ndim, int64_t *out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smallest or largest elements along some axes.
+// Minimum or maximum along some axes.
 #pragma once
 #include "reductions/reduce_ops.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smallest and largest elements; see _reductions.py."""
+"""Smallest and largest elements; see penstock/gpu/schemes/reductions.py."""
 
 from __future__ import annotations
 

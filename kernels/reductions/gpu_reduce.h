@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions on the GPU. A Job says what is reduced to what:
+// Reductions on the GPU. A Job defines what is reduced:
 //
 //   struct Job {
 //     typedef .. Op, Args, Out;                             // Op: see reduce.h
@@ -7,8 +7,8 @@
 //     DEVICE static Out finish(const Args &a, typename Op::Wide total, int64_t count);
 //   };
 //
-// Tensor 0 is the output, tensor 1 the input. Which elements are added in which order depends on the shape of the
-// sample and on P alone: sums of floating point would differ from run to run otherwise.
+// Tensor 0 is the output, tensor 1 the input. The order of additions depends on the shape of the sample and on P only:
+// floating-point sums would differ from run to run otherwise.
 #pragma once
 #include "core/gpu_runs.h"
 #include "math/gpu_groups.h"
@@ -27,7 +27,7 @@ DEVICE double center_of(const Launch &l, int sample, int64_t param) {
     return 0;
 }
 
-// Elements begin, begin + step, ... below end of a parameter.
+// Reduces the elements begin, begin + step, ... below end of a parameter.
 template <class Op, class G>
 DEVICE typename Op::Wide reduce_elements(const typename Op::In *in, const G &g, int64_t begin, int64_t end,
                                          int64_t step, double center) {
@@ -47,7 +47,7 @@ DEVICE typename Op::Wide reduce_elements(const typename Op::In *in, const G &g, 
   return total;
 }
 
-// The value of the thread `by` lanes above.
+// The value of the lane `by` lanes above.
 template <class T>
 DEVICE T shift_down(T x, int by) {
   if constexpr (sizeof(T) < 4)
@@ -56,7 +56,7 @@ DEVICE T shift_down(T x, int by) {
     return __shfl_down_sync(0xffffffffu, x, by);
 }
 
-// What all threads of a block have of P numbers, in thread 0.
+// Merges P numbers over all threads of a block. Only thread 0 gets the results.
 template <class Op, int P, int THREADS>
 DEVICE void join_block(typename Op::Wide (&x)[P]) {
   typedef typename Op::Wide Wide;
@@ -76,8 +76,8 @@ DEVICE void join_block(typename Op::Wide (&x)[P]) {
       for (int i = 1; i < THREADS / 32; i++) x[p] = Op::merge(x[p], of_warp[p][i]);
 }
 
-// Elements of a run of neighbours that belong to P parameters in turn, n of them: those of this thread, of a part of
-// the run, 16 bytes at a time, wherever it lies.
+// Reduces this thread's share of a part of a run of n adjacent elements that belong to P parameters alternately. Reads
+// 16 bytes at a time, with any alignment.
 template <class Op, int P, int THREADS>
 DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in, int64_t n, int part, int parts,
                        const double (&center)[P]) {
@@ -86,7 +86,7 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
   static_assert(THREADS % P == 0, "the phase of a thread stays");
   const int64_t n_blocks = (n + E - 1) / E, length = (n_blocks + parts - 1) / parts;
   const int64_t begin = part * length, end = begin + length < n_blocks ? begin + length : n_blocks;
-  const int phase = (int)((begin + threadIdx.x) * E % P);  // the parameter of a block's first element
+  const int phase = (int)((begin + threadIdx.x) * E % P);  // parameter of the first element of a block of 16 bytes
   const bool is_aligned = ((unsigned long long)in & 15) == 0;
   typename Op::Wide lane[P];
   double c[P];
@@ -103,7 +103,7 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
   }
   for (int64_t i = begin + threadIdx.x; i < end; i += kAtOnce * THREADS) {
     In x[kAtOnce][E] __attribute__((aligned(16)));
-    if (is_aligned) {  // the last one may go beyond the run, but not beyond its memory
+    if (is_aligned) {  // the last block may exceed the run, but not its memory
 #pragma unroll
       for (int k = 0; k < kAtOnce; k++)
         if (i + k * THREADS < end) *(uint4 *)x[k] = __ldg((const uint4 *)in + i + k * THREADS);
@@ -141,10 +141,11 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
 }
 
 constexpr int kReduceThreads = 192, kMostReduceParts = 64;
-constexpr int64_t kReducePartials = 4 * kMostReduceParts;  // of a sample: P is at most 4
+constexpr int64_t kReducePartials = 4 * kMostReduceParts;  // per sample: P is at most 4
 
-// How many parts a sample's parameters are reduced in: `units` of work there are for each, by n blocks of threads. Each
-// part takes longer where there are many: a batch of large samples has blocks enough, and to join them takes time.
+// Number of parts in which the parameters of a sample are reduced. `units`: work per item; n: number of items, one per
+// block of threads. More parts require more work per part: batches of large samples have enough blocks, and joining
+// parts takes time.
 DEVICE int reduce_parts_of(int64_t units, int64_t n) {
   int parts = kMostReduceParts;
   while (parts > 1 && (parts * n > kMostReduceParts || (int64_t)parts * parts * (8 * kReduceThreads) > units))
@@ -152,7 +153,7 @@ DEVICE int reduce_parts_of(int64_t units, int64_t n) {
   return parts;
 }
 
-// A sample as both phases see it.
+// A sample, for both phases.
 template <class Job, int P, bool SIMPLE>
 struct Reduced {
   typedef typename Job::Op::In In;
@@ -160,7 +161,7 @@ struct Reduced {
   const typename GroupsOf<SIMPLE ? P : 0>::type g;
   const In *in;
   typename Job::Out *out;
-  int64_t count, n;  // elements of a parameter; of what blocks of threads take
+  int64_t count, n;  // elements per parameter; items for blocks of threads
   bool in_runs;
   int parts;
   typename Job::Op::Wide *partials;
@@ -178,9 +179,9 @@ struct Reduced {
   }
 };
 
-// A block of threads per part of a run of neighbours (P parameters in turn, however often it comes along outer axes),
-// or, in samples of another period or with P = 0, per part of a parameter. SIMPLE: as RunGroups has it. SPLIT: samples
-// with much work are reduced in parts, which reduce_finish joins.
+// A block of threads reduces a part of a run (P parameters alternately, also along outer axes) or, if a sample's period
+// is not P or P is 0, a part of a parameter. SIMPLE: axes as for RunGroups. SPLIT: samples with much work are reduced
+// in parts, which reduce_finish joins.
 template <class Job, int P, bool SPLIT, bool SIMPLE>
 DEVICE void reduce_parts(const Launch &l) {
   typedef typename Job::Op Op;
@@ -222,7 +223,7 @@ DEVICE void reduce_parts(const Launch &l) {
   }
 }
 
-// Outputs from parts.
+// Joins the parts and writes the outputs.
 template <class Job, int P, bool SIMPLE>
 DEVICE void reduce_finish(const Launch &l) {
   typedef typename Job::Op Op;
@@ -238,7 +239,7 @@ DEVICE void reduce_finish(const Launch &l) {
   }
 }
 
-// A thread per parameter, where there are many.
+// A thread per parameter, for many parameters.
 template <class Job>
 DEVICE void reduce_alone(const Launch &l) {
   typedef typename Job::Op Op;

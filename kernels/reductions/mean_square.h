@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means of squares along some axes, and their roots.
+// Means of squares along some axes, or their square roots.
 #pragma once
 #include "reductions/reduce_ops.h"
 
@@ -8,7 +8,7 @@ struct MeanSquareArgs {
   int32_t root;               // whether the square root is taken
 };
 
-// Fractions are cut off if the output has an integer type; of nothing it is 0 then, else NaN.
+// Integer outputs are truncated. The mean of no elements is 0 for integer outputs, else NaN.
 template <class Out>
 SHARED Out finish_mean_square(double sum, int64_t count, bool root) {
   double mean = sum / (double)count;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions; see _reductions.py."""
+"""Reductions; see penstock/gpu/schemes/reductions.py."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces a tensor along some axes. What is done with the elements says an Op:
+// Reduces a tensor along some axes. An Op defines what is done with the elements:
 //
 //   struct Op {
-//     typedef .. In, Fast, Wide;       // an element; the result of a few elements; of all
-//     static constexpr int kFew;       // so many elements a Fast can take
-//     static constexpr bool kCentered; // whether `center` is read: a number per parameter
+//     typedef .. In, Fast, Wide;       // element; result of a few elements; of all
+//     static constexpr int kFew;       // most elements that a Fast can take
+//     static constexpr bool kCentered; // whether `center`, a number per parameter, is used
 //     SHARED static Fast begin();
 //     SHARED static Wide first();
 //     SHARED static Fast add(Fast to, In x, double center);
@@ -12,7 +12,7 @@
 //     SHARED static Wide merge(Wide a, Wide b);
 //   };
 //
-// The order in which elements are joined depends on the shape only: results are the same for every instruction set.
+// The order in which elements are joined depends on the shape only, so results are the same for all instruction sets.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -32,7 +32,7 @@ struct Reduction {
 
   static double center_of(const double *center, int64_t i) { return Op::kCentered ? center[i] : 0; }
 
-  // Element i goes to lane i % kLanes.
+  // Element i is added to lane i % kLanes.
   CLONES static void add_lanes(Fast *__restrict lanes, const In *__restrict in, int64_t n,
                                const double *__restrict center) {
     int64_t i = 0;
@@ -41,7 +41,7 @@ struct Reduction {
     for (int64_t j = 0; i + j < n; j++) lanes[j] = Op::add(lanes[j], in[i + j], center_of(center, j));
   }
 
-  // Joins lanes of the same parameter, of which there are `period`.
+  // Joins the lanes of the same parameter; there are `period` parameters.
   CLONES static void fold(Wide *__restrict out, const Fast *__restrict lanes, int64_t period) {
     Wide w[kFold];
     for (int j = 0; j < kFold; j++) w[j] = Op::join(Op::first(), lanes[j]);
@@ -51,7 +51,7 @@ struct Reduction {
       for (int64_t j = 0; j < period; j++) out[j] = Op::merge(out[j], w[i + j]);
   }
 
-  // Four rows at a time of `columns` lanes.
+  // Adds rows of `columns` elements to lanes, four rows at a time.
   CLONES static void add_rows(Fast *__restrict lanes, const In *__restrict in, int64_t rows, int64_t columns,
                               int64_t step, const double *__restrict center) {
     int64_t r = 0;
@@ -68,7 +68,7 @@ struct Reduction {
       for (int64_t j = 0; j < columns; j++) lanes[j] = Op::add(lanes[j], in[j], center_of(center, j));
   }
 
-  // Every `rows` elements are a parameter's.
+  // Each `rows` consecutive elements belong to a parameter.
   template <int ROWS>
   CLONES static void add_short(Wide *__restrict out, const In *__restrict in, int64_t n,
                                const double *__restrict center) {
@@ -91,7 +91,7 @@ struct Reduction {
     }
   }
 
-  // out[p] = what the elements of parameter p give. The scratch holds kScratch numbers each.
+  // out[p] = result for parameter p. `fast` and `centers` hold kScratch numbers each.
   static void run(Wide *out, const In *in, const Groups &g, const double *center, Fast *fast, double *centers) {
     std::fill_n(out, g.n_params, Op::first());
     if (g.n_params == 0 || g.count() == 0) return;
@@ -104,7 +104,7 @@ struct Reduction {
   }
 
  private:
-  // A few neighbours each, of neighbouring parameters.
+  // For few adjacent elements per parameter.
   static void run_short(Wide *out, const In *in, const Groups &g, const double *center) {
     Groups outer = g;
     if (g.n_outer) {
@@ -125,7 +125,7 @@ struct Reduction {
     });
   }
 
-  // Neighbours whose parameters repeat soon.
+  // For adjacent elements of different parameters with a short period.
   static void run_lanes(Wide *out, const In *in, const Groups &g, const double *center, Fast *fast, double *centers) {
     const int64_t n = g.rows * g.period, most = (int64_t)Op::kFew * kLanes;
     g.for_blocks([&](int64_t offset, int64_t param) {
@@ -139,7 +139,7 @@ struct Reduction {
     });
   }
 
-  // Rows of many parameters.
+  // For rows of many parameters.
   static void run_rows(Wide *out, const In *in, const Groups &g, const double *center, Fast *fast) {
     g.for_blocks([&](int64_t offset, int64_t param) {
       for (int64_t x = 0; x < g.period; x += kColumns) {
@@ -155,7 +155,7 @@ struct Reduction {
   }
 };
 
-// Reduces into out, which holds g.n_params numbers; parts 1 and 2 of the scratch are used.
+// Reduces into out, which holds g.n_params numbers. Uses parts 1 and 2 of the scratch memory.
 template <class Op>
 void reduce(typename Op::Wide *out, const Tensor &in, const Groups &g, const double *center, Scratch &scratch) {
   typedef Reduction<Op> R;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reductions do with elements, on the CPU and the GPU; see reduce.h.
+// The Ops of reductions, on the CPU and the GPU; see reduce.h.
 #pragma once
 #include "core/convert.h"
 
 constexpr int kAny = 1 << 30;
 
-// Sums of integers modulo 2^64. A few narrow ones are summed in narrow numbers.
+// Sums of integers modulo 2^64. Groups of at most FEW narrow integers are summed in FAST.
 template <class T, class FAST, int FEW>
 struct WholeSumBy {
   typedef T In;
@@ -62,7 +62,7 @@ struct CenteredSquares : RealSum<T> {
 };
 
 template <class T>
-struct Limits {  // of integers
+struct Limits {  // of integer types
   static constexpr int kBits = sizeof(T) * 8 - (IsSigned<T>::value ? 1 : 0);
   SHARED static T most() { return (T)(~0ull >> (64 - kBits)); }
   SHARED static T least() { return IsSigned<T>::value ? (T)(-(int64_t)most() - 1) : (T)0; }
@@ -77,7 +77,7 @@ struct Limits<float> {
   SHARED static float lowest() { return -highest(); }
 };
 
-// The least element; comparisons skip NaN.
+// The minimum; NaN is skipped.
 template <class T>
 struct Least {
   typedef T In, Fast, Wide;
@@ -100,8 +100,8 @@ struct Greatest : Least<T> {
   SHARED static T of_none() { return Limits<T>::least(); }
 };
 
-// The GPU sums bytes in words, squares of 16-bit numbers in whole numbers, and distances of narrow numbers in float32,
-// a few at a time.
+// Variants for the GPU: sums of bytes in int32, squares of 16-bit integers in uint64, and distances of narrow integers
+// in float32, for a few elements at a time.
 template <class T, int SIZE>
 struct DeviceSum : WholeSum<T> {};
 template <class T>

@@ -3,7 +3,7 @@
 
 #include "reductions/reduce.h"
 
-// Op may take the elements for another type of the same bits.
+// Op may read the elements as another type of the same size.
 template <class Op, class In, class Out>
 static void write(const Tensor &out, const Tensor &in, const Groups &g, bool is_mean, Scratch &scratch) {
   auto *total = scratch.array<typename Op::Wide>(g.n_params);
@@ -16,7 +16,7 @@ static void run(const Tensor *out, const Tensor *in, const SumArgs &a, Scratch &
   const Groups g(*in, a.reduced);
   for_types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t, float>(in->dtype, [&](auto i) {
     typedef decltype(i) In;
-    // Modulo 2^64 the sign makes no difference to the widest.
+    // Modulo 2^64, sums of signed and unsigned 64-bit integers are the same.
     typedef std::conditional_t<sizeof(In) == 8, WholeSum<uint64_t>, WholeSum<In>> Whole;
     if constexpr (!is_whole<In>()) {
       for_types<float>(out->dtype,

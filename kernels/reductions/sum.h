@@ -13,13 +13,13 @@ SHARED constexpr bool is_whole() {
   return !IsFloat<T>::value;
 }
 
-// Integers have an exact sum, modulo 2^64; but means of 64-bit integers as floats could overflow.
+// Integer sums are exact modulo 2^64; but for float outputs, sums of 64-bit integers could overflow.
 template <class In, class Out>
 SHARED constexpr bool sums_whole() {
   return is_whole<In>() && (is_whole<Out>() || sizeof(In) < 8);
 }
 
-// The output from the sum; what does not fit into an integer type is cut off, and so are fractions of means.
+// Converts a sum to the output. Integer outputs wrap around; integer means are truncated.
 template <class Out, class In>
 SHARED Out finish_sum(uint64_t sum, int64_t count, bool is_mean) {
   if constexpr (is_whole<Out>()) {

@@ -3,7 +3,7 @@
 
 #include "reductions/reduce.h"
 
-// in[1]: the means, one each or one for all.
+// in[1]: the means, one per parameter or one for all.
 static void run(const Tensor *out, const Tensor *in, const VarianceArgs &a, Scratch &scratch) {
   const Groups g(*in, a.reduced);
   double *total = scratch.array<double>(2 * g.n_params), *center = total + g.n_params;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean squared distances from a given mean along some axes, and their roots.
+// Mean squared distances from a given mean along some axes, or their square roots.
 #pragma once
 #include "reductions/reduce_ops.h"
 

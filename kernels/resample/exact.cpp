@@ -21,14 +21,14 @@ double cubic(double x, double a) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
-// One output's weights, from input `first` of the region on.
+// Weights of an output, for the region's inputs from `first` on.
 struct Weights {
   int64_t first;
   int n;
   double *w;
 };
 
-// Averaging: `filter` is stretched over what the output covers.
+// Antialiasing: `filter` is stretched to cover the inputs of an output.
 template <class Filter>
 inline void stretched(const ResampleAxis &x, double center, Filter filter, Weights &to) {
   int64_t lo = (int64_t)(center - x.radius + 0.5), hi = (int64_t)(center + x.radius + 0.5);
@@ -41,7 +41,7 @@ inline void stretched(const ResampleAxis &x, double center, Filter filter, Weigh
   for (int k = 0; k < to.n && sum != 0; k++) to.w[k] /= sum;
 }
 
-// Without antialiasing: the two or four neighbours of the coordinate.
+// Without antialiasing: the two (cubic: four) neighbours of the coordinate.
 void neighbours(const ResampleAxis &x, double center, Weights &to) {
   const bool is_cubic = x.filter == CUBIC;
   const double at = is_cubic ? center - 0.5 : std::max(center - 0.5, 0.0);
@@ -58,7 +58,7 @@ void neighbours(const ResampleAxis &x, double center, Weights &to) {
   }
 }
 
-// Of outputs begin, begin + 1, ...
+// For the outputs begin, begin + 1, ...
 template <class Filter>
 void stretch_all(const ResampleAxis &x, int64_t begin, std::vector<Weights> &all, Filter filter) {
   for (size_t j = 0; j < all.size(); j++)
@@ -83,10 +83,10 @@ void find_weights(const ResampleAxis &x, int64_t begin, std::vector<Weights> &al
   }
 }
 
-// The pixels that outputs begin .. begin + n - 1, in the order of the region, take as they are.
+// Nearest neighbours: the pixels that outputs begin .. begin + n - 1, in the order of the region, copy.
 std::vector<int64_t> nearest(const ResampleAxis &x, int64_t begin, int64_t n) {
   std::vector<int64_t> found(n);
-  if (x.rule == PILLOW_RULE) {  // which adds up the coordinate
+  if (x.rule == PILLOW_RULE) {  // Pillow adds up the coordinate
     double at = x.center + x.scale * 0.5;
     for (int64_t j = 0; j < begin; j++) at += x.scale;
     for (int64_t j = 0; j < n; j++, at += x.scale) found[j] = (int64_t)at;
@@ -99,7 +99,7 @@ std::vector<int64_t> nearest(const ResampleAxis &x, int64_t begin, int64_t n) {
   return found;
 }
 
-// How many bits PyTorch's weights have: as many as its largest one leaves room for.
+// Bits of PyTorch's weights: the most for which the largest weight is below 2^15.
 int torch_bits(const std::vector<Weights> &all) {
   double most = 0;
   for (const Weights &one : all)
@@ -121,7 +121,7 @@ inline uint8_t finish(int32_t sum, int bits) {
   return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-// Weights of 32 bits.
+// With 32-bit weights.
 CLONES void combine_rows(uint8_t *__restrict out, const uint8_t *in, int64_t pitch, const int32_t *w, int taps, int n,
                          int bits) {
   constexpr int kBlock = 256;
@@ -183,7 +183,7 @@ void build_exact(Taps &t) {
   t.prepared_for = 0;
   t.first.resize(t.n);
   int64_t begin = x.mirrored ? x.out_size - key.out_origin - t.n : key.out_origin;
-  // All of the axis, so that a window has the same pixels: its bits follow from the largest weight.
+  // The whole axis, so that windows have the same pixels: the number of bits depends on the largest weight.
   const bool whole = x.rule == TORCH_RULE && !copies;
   thread_local std::vector<Weights> all;
   thread_local std::vector<double> store;
@@ -226,7 +226,7 @@ void build_exact(Taps &t) {
     t.lo = std::min(t.lo, t.first[j]);
     t.hi = std::max(t.hi, t.first[j] + t.k);
   }
-  if (store.size() > 1 << 17) store = {}, all = {};  // of an axis that is unusually long
+  if (store.size() > 1 << 17) store = {}, all = {};  // free the memory of unusually long axes
 }
 
 namespace {
@@ -266,8 +266,8 @@ CLONES void take_apart(uint8_t *__restrict out, const uint32_t *__restrict in, i
   for (int i = 0; i < n; i++) out[i] = (uint8_t)(in[i] >> shift);
 }
 
-// Rows of one channel, four at a time as one row of four channels: its pixels lie side by side, where the taps of
-// neighbours in a row of one channel have to be gathered.
+// Resamples rows of one channel, four at a time as one row of four channels: its pixels are contiguous, while the taps
+// of one channel would have to be gathered.
 void along_in_fours(uint8_t *out, const uint8_t *in, int64_t pitch, int n_rows, int width, Taps &t, int16_t *wide,
                     Scratch &scratch) {
   uint32_t *four = scratch.array<uint32_t>(width, 2), *made = scratch.array<uint32_t>(t.n, 3);
@@ -281,7 +281,7 @@ void along_in_fours(uint8_t *out, const uint8_t *in, int64_t pitch, int n_rows, 
   }
 }
 
-// Pillow 13 shrinks the columns first if that takes away more than twice as many rows as columns. PyTorch never does.
+// Pillow 13 resamples columns first if this drops more than twice as many rows as columns. PyTorch never does.
 bool columns_first(const ResampleAxis &y, const ResampleAxis &x) {
   return y.rule == PILLOW_RULE && y.out_size < y.extent && y.extent - y.out_size > 2 * (x.extent - x.out_size);
 }
@@ -312,8 +312,8 @@ void exact_plane(uint8_t *out, const uint8_t *in, int64_t pitch, Taps &rows, Tap
     combine(out, across + (int64_t)(rows.first[y] - rows.lo) * out_width, out_width, rows, y, out_width, wide);
 }
 
-// A window of planes (n, height, width, channels) that are resized to `full`: rows and pixels of rows `at` to `at` +
-// `size`. Of the input, planes and rows are `plane_step` and `pitch` bytes apart; the output is dense.
+// Resizes planes (n, height, width, channels) to `full` and writes a window: `size` from `at` on. Planes and rows of
+// the input are `plane_step` and `pitch` bytes apart; the output is dense. Returns 1 on failure.
 EXPORT int32_t resize_exactly(const uint8_t *in, int64_t n, int64_t plane_step, int64_t pitch, int64_t channels,
                               int64_t height, int64_t width, uint8_t *out, int64_t full_height, int64_t full_width,
                               int64_t at_y, int64_t at_x, int64_t size_y, int64_t size_x, int32_t rule, int32_t filter,

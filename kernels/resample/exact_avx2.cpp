@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of kernels/resample/exact.cpp with weights of 22 bits, for AVX2. A weight is hi * 2^12 + lo, so that both
-// parts fit the multiply-add of 16 bits, which takes two taps at a time; what overflows in between comes back in the
-// sum.
+// The loops of kernels/resample/exact.cpp with 22-bit weights, for AVX2. A weight is split into hi * 2^12 + lo, so that
+// both parts fit the 16-bit multiply-add, which takes two taps at a time. Intermediate overflow cancels in the sum.
 #if defined(__x86_64__)
 #include <immintrin.h>
 

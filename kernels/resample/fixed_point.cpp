@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain loops: what processors without AVX-512, AVX2 or NEON run, and what the others are tested against.
+// The portable loops, for processors without AVX-512, AVX2 or NEON, and the reference for tests of the others.
 #include "resample/fixed_point.h"
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Half a step for each tap that mulhi rounds down, and the offset that makes the sum fit int16.
+// Half a step for each tap, as mulhi rounds down, and the offset for which the sum fits int16.
 uint16_t start_value(int taps) { return (uint16_t)(0x8000 + taps / 2); }
 
 CLONES void vertical(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
@@ -66,7 +66,7 @@ inline void gray_pixels(uint8_t *out, const int16_t *row, const Taps &t, RowForm
 typedef int16_t Short4 __attribute__((vector_size(8)));
 typedef int32_t Int4 __attribute__((vector_size(16)));
 
-// Two to four channels side by side in a vector; what is read beyond the last is not written.
+// Two to four channels in a vector; reads beyond the last channel, but does not write there.
 template <int C>
 inline void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   const int32_t bias = row_bias(format);
@@ -82,7 +82,7 @@ inline void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat fo
   }
 }
 
-// Pixels long enough to be loops of their own.
+// Pixels with enough channels for loops over them.
 inline void long_pixels(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
   constexpr int kBlock = 64;
   int32_t sum[kBlock];
@@ -116,7 +116,7 @@ CLONES void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int chan
 
 void prepare(Taps &t, int) { make_fixed(t); }
 
-// Tests lower it to see the other loops: 0 plain, 1 AVX2 (NEON), 2 AVX-512.
+// Tests lower it to run the other loops: 0 plain, 1 AVX2 (NEON), 2 AVX-512.
 std::atomic<int> highest_level{2};
 
 }  // namespace

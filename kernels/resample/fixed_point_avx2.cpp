@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed-point loops for AVX2. Each 128-bit lane makes one output pixel of 3 or 4 channels: eight neighbouring int16
-// of the row are shuffled so that both taps of a pair lie side by side for a multiply-add. With one channel, eight
-// pixels are gathered at once, whose pairs of taps are neighbours already.
+// The fixed-point loops for AVX2. Each 128-bit lane makes a pixel of 3 or 4 channels: eight adjacent int16 of the row
+// are shuffled so that the two taps of a pair are adjacent for multiply-add. With one channel, eight pixels are
+// gathered at once; their pairs of taps are already adjacent.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLanes = 8, kBlock = 32;
 
-// Stores 16-bit values whose lanes are interleaved as unpacking and packing leave them.
+// Stores 16-bit values, undoing the lane order of unpack and pack instructions.
 AVX2 inline __attribute__((always_inline)) void store_lanes(int16_t *out, __m256i lo, __m256i hi) {
   _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(lo, hi, 0x20));
   _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(lo, hi, 0x31));
@@ -34,7 +34,7 @@ struct Rows {
     }
   }
 
-  // kTaps = 0: any number. The last block overlaps the one before.
+  // kTaps: 0 if not known at compile time. The last block overlaps the one before.
   template <int kTaps>
   AVX2 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
     const int count = kTaps ? kTaps : taps;
@@ -80,7 +80,7 @@ void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *we
   (n < kBlock ? kFixedPlain.vertical_signed : combine_signed)(out, rows, weights, taps, n, shift);
 }
 
-// group_base holds where each pixel's input begins, group_weights the pairs of weights, repeated for its lanes.
+// In group_base: begin of each pixel's input. In group_weights: pairs of weights, repeated for the pixel's lanes.
 void prepare(Taps &t, int channels) {
   make_fixed(t);
   if (t.prepared_for == 1 && t.group_channels == channels) return;
@@ -129,7 +129,7 @@ AVX2 inline __attribute__((always_inline)) __m256i sums(const int16_t *row, cons
   return sum;
 }
 
-// Four pixels (eight of one channel) at a time, as 4 * C (8) bytes.
+// Makes four pixels of 4 * C bytes, or eight of one channel, at a time.
 template <int C, int kPairs>
 AVX2 void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   constexpr int kStep = C == 1 ? 8 : 4, kBytes = kStep * C;
@@ -147,12 +147,12 @@ AVX2 void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat form
       b = _mm256_sra_epi32(sums<C, kPairs>(row, base + 2, w, pairs, bias), shift);
       w += pairs * 2 * kLanes;
     }
-    // Lanes hold pixels 0 2 | 1 3 after packing (one channel: 0-3 | 4-7 and again).
+    // Lanes hold the pixels 0 2 | 1 3 after packing (one channel: 0-3 | 4-7, twice).
     const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_setzero_si256());
     const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
     const __m128i bytes = _mm_shuffle_epi8(_mm_unpacklo_epi32(low, high), squeeze);
     if (i + 16 <= total)
-      _mm_storeu_si128((__m128i *)(out + i), bytes);  // what is too much is overwritten by the next
+      _mm_storeu_si128((__m128i *)(out + i), bytes);  // excess bytes are overwritten by the next step
     else {
       uint8_t last[16];
       _mm_storeu_si128((__m128i *)last, bytes);

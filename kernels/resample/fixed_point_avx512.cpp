@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed-point loops for AVX-512 (BW, VL). A row is resampled by permuting registers: 16 / channels output pixels
-// form a group whose input lies within 64 neighbouring elements, so that one permutation brings the pair of taps
-// (2 p, 2 p + 1) of every output element side by side for a multiply-add.
+// The fixed-point loops for AVX-512 (BW, VL). Rows are resampled by permuting registers: the input of a group of 16 /
+// channels output pixels is within 64 adjacent elements, so that one permutation moves the pair of taps (2 p, 2 p + 1)
+// of every output element next to each other for multiply-add.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -9,7 +9,7 @@
 
 #include "resample/fixed_point.h"
 
-// GCC 12 reports its own headers.
+// GCC 12 warns about its own headers.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLanes = 16;
 
-// Words 0..31 and 32..63 of even and odd words interleaved.
+// Interleave even and odd words: words 0..31 and 32..63 of the result.
 alignas(64) const int16_t kInterleave[2][32] = {{0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                                  8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
                                                 {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
@@ -39,7 +39,7 @@ struct Rows {
     }
   }
 
-  // kTaps = 0: any number.
+  // kTaps: 0 if not known at compile time.
   template <int kTaps>
   AVX512 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
     const int count = kTaps ? kTaps : taps;
@@ -88,7 +88,7 @@ AVX512 void vertical_signed(int16_t *out, const uint8_t *const *rows, const int1
   }
 }
 
-// Whether groups of `group` output pixels always find their input within `span` elements.
+// Whether the inputs of each group of `group` output pixels are within `span` elements.
 bool fits(const Taps &t, int group, int channels, int span) {
   for (int j = 0; j < t.n; j += group) {
     const int last = std::min(j + group, t.n) - 1;
@@ -131,7 +131,7 @@ void prepare(Taps &t, int channels) {
   }
 }
 
-// kPairs = 0: any number; kTwo: the input of a group spans two registers.
+// kPairs: 0 if not known at compile time. kTwo: the input of a group spans two registers.
 template <int kPairs, bool kTwo>
 AVX512 void groups(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   const int pairs = kPairs ? kPairs : t.stride / 2, bytes = t.group * t.group_channels, total = t.n * t.group_channels;
@@ -151,7 +151,7 @@ AVX512 void groups(uint8_t *out, const int16_t *row, const Taps &t, RowFormat fo
     }
     const __m128i result = _mm512_cvtusepi32_epi8(_mm512_max_epi32(_mm512_sra_epi32(sum, shift), zero));
     if (i + 16 <= total)
-      _mm_storeu_si128((__m128i *)(out + i), result);  // what is too much is overwritten by the next group
+      _mm_storeu_si128((__m128i *)(out + i), result);  // excess bytes are overwritten by the next group
     else
       _mm_mask_storeu_epi8(out + i, (__mmask16)((1u << (total - i)) - 1), result);
   }

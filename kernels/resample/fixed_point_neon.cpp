@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed-point loops for NEON, whose multiply-add takes four values of 16 bits and keeps 32.
+// The fixed-point loops for NEON, whose multiply-add has four 16-bit inputs and 32-bit results.
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
@@ -25,9 +25,9 @@ struct Rows {
     }
   }
 
-  // Rows are combined by the blocks of kVectors, the last of which overlaps the one before. A weight's upper
-  // byte gives whole values, of what its lower byte gives the fraction is cut off, as of the whole product.
-  // kTaps = 0: any number.
+  // Combines rows in blocks of kVectors vectors; the last block overlaps the one before. A weight is split into bytes:
+  // products with the upper one are whole, and those with the lower one are truncated, as the whole product would be.
+  // kTaps: 0 if not known at compile time.
   template <int kTaps, int kVectors>
   static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
     constexpr int kStep = kBlock * kVectors;
@@ -60,7 +60,7 @@ struct Rows {
   }
 };
 
-// Four sums to which sixteen bytes times a weight are added.
+// Adds sixteen bytes times a weight to four vectors of sums.
 struct Sums {
   int32x4_t s[4];
   void add(uint8x16_t x, int16x4_t weight) {
@@ -99,8 +99,8 @@ void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *we
   loop(out, rows, weights, taps, n, shift);
 }
 
-// group_base holds where each pixel's input begins, group_weights its weights and zeros up to a multiple of four; both
-// for pixels up to a multiple of eight.
+// In group_base: begin of each pixel's input. In group_weights: its weights, padded with zeros to a multiple of four.
+// Both are padded to a multiple of eight pixels.
 constexpr int kPixels = 8;
 
 int padded_taps(const Taps &t) { return (t.k + 3) & ~3; }
@@ -121,7 +121,7 @@ void prepare(Taps &t, int channels) {
   }
 }
 
-// Eight sums become bytes. kUpper: they are shifted by 16 or more, so that the upper halves are enough.
+// Converts eight sums to bytes. kUpper: the shift is at least 16, so the upper halves are enough.
 template <bool kUpper>
 inline uint8x8_t finish(int32x4_t a, int32x4_t b, int shift) {
   if (kUpper) {
@@ -132,8 +132,8 @@ inline uint8x8_t finish(int32x4_t a, int32x4_t b, int shift) {
   return vqmovun_s16(vqmovn_high_s32(vqmovn_s32(vshlq_s32(a, right)), vshlq_s32(b, right)));
 }
 
-// Taps lie in lanes: C channels of eight or four of them are taken apart while they are loaded, and multiplied by their
-// weights. Four sums of a channel have to be added up, for which those of four pixels are taken together.
+// Taps are in lanes: eight or four taps of C channels are deinterleaved while they are loaded, and multiplied by their
+// weights. The four lanes of each sum are added up for four pixels together.
 template <int C>
 inline void four_pixels(const int16_t *row, const int32_t *base, const int16_t *w, int taps, int32x4_t total[C]) {
   int32x4_t sum[C][4];
@@ -168,7 +168,7 @@ inline void four_pixels(const int16_t *row, const int32_t *base, const int16_t *
   for (int c = 0; c < C; c++) total[c] = vpaddq_s32(vpaddq_s32(sum[c][0], sum[c][1]), vpaddq_s32(sum[c][2], sum[c][3]));
 }
 
-// kTaps = 0: any number.
+// kTaps: 0 if not known at compile time.
 template <int C, int kTaps, bool kUpper>
 void by_taps(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   const int taps = kTaps ? kTaps : padded_taps(t), shift = row_shift(format);
@@ -204,7 +204,7 @@ void by_taps(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) 
   }
 }
 
-// Channels lie in lanes: two taps of a pixel of 3 or 4 channels, times two lanes of weights.
+// Channels are in lanes: two taps of a pixel of 3 or 4 channels, times two lanes of weights.
 template <int C, int kLane>
 inline int32x4_t add_pair(int32x4_t sum, const int16_t *p, int16x4_t w) {
   const int16x8_t x = vld1q_s16(p);
@@ -213,7 +213,7 @@ inline int32x4_t add_pair(int32x4_t sum, const int16_t *p, int16x4_t w) {
   return vmlal_lane_s16(sum, vld1_s16(p + C), w, kLane + 1);
 }
 
-// kPairs = 0: any number.
+// kPairs: 0 if not known at compile time.
 template <int C, int kPairs, bool kUpper>
 void by_channels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
   const int taps = padded_taps(t), total = t.n * C, shift = row_shift(format), pairs = kPairs ? kPairs : (t.k + 1) / 2;
@@ -236,7 +236,7 @@ void by_channels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat form
     uint8x16_t bytes = vcombine_u8(finish<kUpper>(s[0], s[1], shift), finish<kUpper>(s[2], s[3], shift));
     if (C == 3) bytes = vqtbl1q_u8(bytes, squeeze);
     if (i + 16 <= total) {
-      vst1q_u8(out + i, bytes);  // what is too much is overwritten by the next
+      vst1q_u8(out + i, bytes);  // excess bytes are overwritten by the next step
     } else {
       uint8_t end[16];
       vst1q_u8(end, bytes);
@@ -266,8 +266,8 @@ void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, R
   (row_shift(format) >= 16 ? horizontal<true> : horizontal<false>)(out, row, t, channels, format);
 }
 
-// Weights of 22 bits, of exact.cpp: their upper part is added up in 16 bits. Only its lower 16 bits count, as it is
-// moved up by 16 in the end.
+// For the 22-bit weights of exact.cpp. Sums with their upper parts have 16 bits: only the lower 16 bits count, as they
+// are shifted up by 16 in the end.
 void exact_rows(uint8_t *out, const uint8_t *in, int64_t pitch, const int32_t *weights, int taps, int n, int bits) {
   const int32x4_t half = vdupq_n_s32(1 << (bits - 1)), right = vdupq_n_s32(-bits);
   for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {

@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr int kBlock = 512;  // elements whose sums stay in the first-level cache
+constexpr int kBlock = 512;  // elements whose sums fit in the L1 cache
 
 typedef float Float4 __attribute__((vector_size(16)));
 
@@ -21,7 +21,7 @@ inline void gray_pixels(Out *out, const float *row, const Taps &t) {
   }
 }
 
-// Two to four channels side by side in a vector; what is read beyond the last is not written.
+// Two to four channels in a vector; reads beyond the last channel, but does not write there.
 template <int C, class Out>
 inline void pixels(Out *out, const float *row, const Taps &t) {
   for (int j = 0; j < t.n; j++) {
@@ -36,7 +36,7 @@ inline void pixels(Out *out, const float *row, const Taps &t) {
   }
 }
 
-// Pixels long enough to be loops of their own.
+// Pixels with enough channels for loops over them.
 template <class Out>
 inline void long_pixels(Out *out, const float *row, const Taps &t, int64_t channels) {
   float sum[kBlock];
@@ -91,7 +91,7 @@ inline void pick(T *out, const T *in, const Taps &t) {
   for (int j = 0; j < t.n; j++) __builtin_memcpy(out + (int64_t)j * C, in + (int64_t)t.first[j] * C, C * sizeof(T));
 }
 
-// Four bytes are moved for three, where both sides have four.
+// Copies four bytes per pixel of three, where both sides have four.
 inline void pick_rgb(uint8_t *out, const uint8_t *in, const Taps &t) {
   const int last = (int)t.key.in_length - 1;
   for (int j = 0; j < t.n; j++) {

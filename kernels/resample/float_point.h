@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of every other type: rows are combined into a row of float, which is then resampled along the row.
+// Images of all other types: rows are combined into a row of floats, which is then resampled along the row.
 #pragma once
 #include <cstdint>
 
@@ -14,6 +14,6 @@ constexpr int kFloatMargin = 4;
 template <class Out>
 void resample_row(Out *out, const float *row, const Taps &t, int64_t channels);
 
-// out[j] = in[t.first[j]], pixels of `channels` elements; for tables of one tap.
+// out[j] = in[t.first[j]], pixels of `channels` elements. For tables with one tap.
 template <class T>
 void pick_pixels(T *out, const T *in, const Taps &t, int64_t channels);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights made on the GPU, as kernels/resample/taps.cpp makes them on the CPU.
+// Weights made on the GPU, as by kernels/resample/taps.cpp on the CPU.
 #pragma once
 #include "core/gpu.h"
 #include "resample/resample.h"
 
-// One axis of one sample.
+// An axis of a sample.
 struct GpuAxis {
   ResampleAxis x;
   int64_t in_origin, length, out_origin;  // of the tensors' windows
@@ -20,7 +20,7 @@ struct GpuAxis {
   }
 };
 
-// The inputs of an output: raw weights are to be divided by their sum.
+// The inputs of an output. Raw weights must be divided by their sum.
 struct OutputTaps {
   int64_t first;  // not clamped
   int n;
@@ -40,18 +40,18 @@ struct OutputTaps {
     if (g.x.filter == LINEAR || g.x.filter == TRIANGULAR) return triangle_weight(x);
     return node_weight(nodes, last_node(g.x.filter), x);
   }
-  // In the input's window.
+  // Index in the input's window.
   DEVICE int64_t index(const GpuAxis &g, int k) const { return clamp_index(first + k, g.x.in_size) - g.in_origin; }
 };
 
-// Nodes that are computed when asked for. Sines and exponentials in double precision are long: one copy will do.
+// Nodes computed on demand. Not inlined, as sines and exponentials in double precision are long.
 static __device__ __noinline__ float computed_node(int filter, int i) { return (float)filter_node(filter, i); }
 struct ComputedNodes {
   int filter;
   DEVICE float operator[](int i) const { return computed_node(filter, i); }
 };
 
-// Writes the weights of output j to w[0], w[stride], ...; returns the first input they belong to.
+// Writes the weights of output j to w[0], w[stride], ... Returns the index of their first input.
 DEVICE int make_taps(const GpuAxis &g, const float *nodes, int64_t j, float *w, int stride) {
   OutputTaps t;
   t.of(g, j);
@@ -71,7 +71,7 @@ DEVICE int make_taps(const GpuAxis &g, const float *nodes, int64_t j, float *w, 
 
 constexpr int kGpuWeightBits = 14;
 
-// Turns weights into integers in place that add up to 2^14.
+// Converts weights in place to integers with the sum 2^14.
 DEVICE void make_fixed_taps(float *w, int taps, int stride) {
   int32_t *q = (int32_t *)w;
   int rest = 1 << kGpuWeightBits, largest = 0;

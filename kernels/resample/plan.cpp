@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and windows of a whole batch, before there are pixels: columns in, columns out.
+// Sizes and windows of a whole batch, computed before there are pixels: columns in, columns out.
 #include <cmath>
 #include <utility>
 
@@ -8,14 +8,14 @@
 
 namespace {
 
-// What becomes of extents; the order is that of penstock.operators.geometry._resize_size.
+// How sizes are computed; in the order of penstock.operators.geometry._resize_size.
 enum Mode : int32_t { kDefault, kStretch, kNotLarger, kNotSmaller };
 enum Problem : int32_t { kNone, kSize, kRegion, kTooLarge };
 constexpr float kLargest = 1 << 30;   // pixels along an axis
-constexpr float kFarthest = 1 << 24;  // pixels from the origin to where a region begins or ends
+constexpr float kFarthest = 1 << 24;  // largest distance in pixels of a region's ends from the origin
 
-// The extents before rounding, in single precision as in DALI, from those wanted (0: absent) and those of the region.
-// `limit` is null, or has infinity where there is none.
+// Computes the extents before rounding, in single precision as in DALI. `wanted`: 0 if absent. `region`: extents of the
+// region. `limit`: null, or infinity where there is no limit.
 void real_extents(const float *wanted, const float *region, const bool *empty, const float *limit, int k, int mode,
                   float *real) {
   int count = 0;
@@ -45,12 +45,12 @@ void real_extents(const float *wanted, const float *region, const bool *empty, c
 
 }  // namespace
 
-// The sizes (n, k) that images are resized to, and the regions of interest `start`, `end` (n, k) that they show: see
-// penstock.operators.geometry._resize_size. `shape` (n, ndim) are the inputs' shapes, whose k axes from `first` are
-// resized, `wanted` (n, k) the extents asked for (0: absent, negative: flipped), `roi_start` and `roi_end` (n, k) the
-// region, null for the whole image, `limit` (k) or null.
-// Where `problem` (n, or null) is not 0, a sample can't be resized: its size is not finite (1) or the region is not (2,
-// which `start`, `end` then are) or the output is too large (3; `start` is its size). Returns how many there are.
+// Computes the sizes (n, k) of resized images, and the regions of interest `start`, `end` (n, k) that they show: see
+// penstock.operators.geometry._resize_size. `shape` (n, ndim): shapes of the inputs, whose k axes from `first` on are
+// resized. `wanted` (n, k): requested extents (0: absent, negative: flipped). `roi_start`, `roi_end` (n, k): the
+// region; null for the whole image. `limit`: (k) or null.
+// `problem` (n, or null): not 0 if a sample cannot be resized. 1: its size is not finite; 2: the region, in `start` and
+// `end`, is not; 3: the output is too large, with its size in `start`. Returns the number of such samples.
 EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int32_t k, const float *wanted,
                            const float *roi_start, const float *roi_end, int32_t roi_relative, const float *limit,
                            int32_t mode, int32_t subpixel, int64_t *size, double *start, double *end,
@@ -90,11 +90,12 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
     for (int d = 0; d < k; d++) {
       float whole = std::floor(real[d] + 0.5f);
       size[d] = empty[d] ? 0 : whole > 1 ? (int64_t)whole : 1;
-      // As in DALI, a reversed region flips only the axes whose extent was asked for.
+      // As in DALI, a reversed region flips only axes with a requested extent.
       bool forward = (mode == kDefault || mode == kStretch) && wanted[d] == 0 && start[d] > end[d];
       if (forward || wanted[d] < 0) std::swap(start[d], end[d]);
       if (!subpixel) continue;
-      // Only the part of the region that the whole pixels show; a tenth of a pixel at least, as in DALI.
+      // The part of the region that the rounded size shows. The unrounded size is at least a tenth of a pixel, as in
+      // DALI.
       double shown = real[d] > 0 ? (double)size[d] / (double)std::fmax(real[d], 0.1f) : 1;
       double middle = (start[d] + end[d]) / 2, half = (end[d] - start[d]) / 2 * shown;
       start[d] = middle - half, end[d] = middle + half;
@@ -105,9 +106,9 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
 EXPORT_SHORT(resize_plan)
 EXPORT_INSTRUCTION(resize_plan)
 
-// Which windows `origin`, `extent` (n, ndim) of inputs of these shapes are read by windows of the outputs. Along the k
-// axes from `first`, they are resampled from `start`, `end` to `size` (n, k each), of which the windows `at`, `stored`
-// (n, k) are wanted; along the others they are whole.
+// Computes the windows `origin`, `extent` (n, ndim) of the inputs that windows of the outputs need. The k axes from
+// `first` on are resampled from `start`, `end` to `size` (n, k each), of which the windows `at`, `stored` (n, k) are
+// needed. Other axes are whole.
 EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int32_t first, int32_t k,
                              const double *start, const double *end, const int64_t *size, const int32_t *min_filter,
                              const int32_t *mag_filter, int32_t antialias, int32_t rule, const int64_t *at,
@@ -127,8 +128,8 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
 EXPORT_SHORT(resample_windows)
 EXPORT_INSTRUCTION(resample_windows)
 
-// Whether no axis of regions `start` to `end` (n, k) that are resized to `size` (n, k) shrinks so much that the widest
-// filter has more than `most` taps.
+// Whether the widest filter has at most `most` taps along all axes, if the regions `start` to `end` (n, k) are resized
+// to `size` (n, k).
 EXPORT int32_t few_taps(const double *start, const double *end, const int64_t *size, int64_t n, int32_t k,
                         int64_t most) {
   for (int64_t i = 0; i < n * k; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling of one image, volume or sequence: slices of a volume are combined first, then rows, then pixels of a row.
+// Resampling of an image, volume or sequence: first combines slices of a volume, then rows, then pixels of a row.
 #include "resample/resample.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// The tensors seen as [outer, depth, height, width, channels]; images have depth 1.
+// The tensors as [outer, depth, height, width, channels]; images have depth 1.
 struct View {
   int64_t outer = 1, channels = 1;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
@@ -32,16 +32,16 @@ View view_of(const Tensor &out, const Tensor &in, const ResampleArgs &a) {
   return v;
 }
 
-// What the passes over one plane need.
+// Arguments of the passes over a plane.
 struct Plan {
   View view;
   Taps *slices = nullptr, *rows, *columns;
   RowFormat format;
   bool nearest;  // one tap everywhere: pixels are copied
-  bool fixed;    // uint8 images have few enough taps for fixed point
+  bool fixed;    // uint8 images with few enough taps for fixed point
 };
 
-// Row y of a plane is the combination of those rows whose weight is not zero in fixed point.
+// The input rows, and their weights, of a row of the output: those whose fixed-point weight is not zero.
 struct Rows {
   const uint8_t *pointer[kMostFixedTaps];
   uint16_t weight[kMostFixedTaps];
@@ -106,7 +106,7 @@ void plane(Out *out, const In *in, const Plan &p, Scratch &scratch) {
   }
 }
 
-// The tap that is all of output slice z, or -1 if several are combined.
+// The tap if output slice z has a single one with a weight; else -1.
 int only_tap(const Taps &t, int z) {
   const float *w = t.weights.data() + (int64_t)z * t.stride;
   int found = -1, n = 0;
@@ -140,7 +140,7 @@ void planes(Out *out, const In *in, const Plan &p, Scratch &scratch) {
   }
 }
 
-// Decided by the whole image, so that a window of it takes the same path.
+// Depends on the whole image, so that its windows take the same path.
 bool has_few_taps(const Taps &t) { return most_taps(t.key.axis) <= kMostFixedTaps; }
 
 void run(const Tensor *out, const Tensor *in, const ResampleArgs &a, Scratch &scratch) {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // form: block
 // computes along: first_axis, n_axes
-// A block of threads makes a tile of the last output: rows of the input are combined into rows in shared memory, which
-// are then combined along the row; the LOCALs behind follow in registers. What the passes hold in between depends on
-// the types (see resample_passes.h).
+// A block of threads makes a tile of the last output. Rows of the input are combined into rows in shared memory, which
+// are then combined along the row; the following LOCAL kernels run in registers. The intermediate type depends on the
+// types of the tensors (see resample_passes.h).
 #include "core/gpu_chain.h"
 #include "resample/resample_passes.h"
 #include "resample/resample_places.h"
 
-constexpr int kMostColumns = 256, kMostRows = 32;  // of a tile
+constexpr int kMostColumns = 256, kMostRows = 32;  // largest tile
 constexpr int kPoolWords = 10752;                  // shared memory for weights and rows
-constexpr int kWeightWords = 2048;                 // of which the weights of a tile's rows take no more
+constexpr int kWeightWords = 2048;                 // words of it for the weights of a tile's rows, at most
 
-// How the tiles of a sample are cut; the same in all threads.
+// How a sample is cut into tiles; the same for all threads.
 struct Tiling {
-  int width, height, across, n;  // of a tile; how many
+  int width, height, across, n;  // of a tile; number of tiles
   int row_words, rows;           // words of a row in shared memory; rows at a time
   int row_stride;                // weights per output row
 
-  // With kMostTileTaps of resample.py there is room for one column and row at least.
+  // With at most _MOST_TAPS of resample.py, there is room for at least one column and row.
   template <class Passes>
   DEVICE void of(int out_height, int out_width, const GpuAxis &y, const GpuAxis &x) {
     row_stride = (y.taps + 1) & ~1;
@@ -45,18 +45,18 @@ struct Tiling {
   }
 };
 
-// What the threads of a block share. What takes many registers is made in functions of their own, once for a tile, so
-// that the passes over the pixels keep many threads busy.
+// Shared by the threads of a block. What needs many registers is in functions that are not inlined and called once per
+// tile, so that many threads can run the passes over pixels.
 struct Tile {
   GpuAxis y, x;
   Tiling tiling;
   float nodes[2][kMostNodes];
-  // Per row and column: its place in the output of the resampling, and the first of its inputs; those that are read.
+  // Per row and column: position in the output of the resampling, and first input. lo, hi: the columns that are read.
   int32_t rows[kMostRows], columns[kMostColumns], first_row[kMostRows], first_column[kMostColumns];
   int32_t lo, hi;
 };
 
-// Everything of a sample that no pixel changes.
+// Everything of a sample that does not depend on pixels.
 template <class Passes>
 __device__ __noinline__ void begin_sample(Tile &tile, const ResampleArgs &a, int64_t in_height, int64_t in_width,
                                           int out_height, int out_width) {
@@ -74,7 +74,7 @@ __device__ __noinline__ void begin_sample(Tile &tile, const ResampleArgs &a, int
   }
 }
 
-// The weights of a tile whose rows and columns are known.
+// Computes the weights of a tile whose rows and columns are known.
 template <class Passes>
 __device__ __noinline__ void make_weights(Tile &tile, int height, int width, int32_t *weights_y, int32_t *weights_x) {
   const int stride_y = tile.tiling.row_stride, stride_x = tile.tiling.width;
@@ -101,8 +101,8 @@ __device__ __noinline__ void make_weights(Tile &tile, int height, int width, int
   }
 }
 
-// Where the rows and columns of a tile lie in the output of the resampling: -1 for what is filled. Returns whether
-// nothing is.
+// Finds the rows and columns of a tile in the output of the resampling; -1 for filled ones. Returns whether nothing is
+// filled.
 template <class Chain>
 DEVICE bool locate_tile(const Chain &chain, int top, int left, int height, int width, int32_t *rows, int32_t *columns) {
   const int tid = threadIdx.x, step = blockDim.x;
@@ -140,7 +140,7 @@ DEVICE bool locate_tile(const Chain &chain, int top, int left, int height, int w
   return inside;
 }
 
-// IN: where the input is in l.tensors. SIZES: whether l.tensors[1] takes the input's size.
+// IN: index of the input in l.tensors. SIZES: whether l.tensors[1] receives the size of the input.
 template <class To, class From, class Chain, int IN, bool SIZES>
 DEVICE void resample_tiles(const Launch &l) {
   typedef typename Chain::Kind Last;
@@ -177,7 +177,7 @@ DEVICE void resample_tiles(const Launch &l) {
       __syncthreads();
       make_weights<P>(tile, height, width, weights_y, weights_x);
       __syncthreads();
-      const int lo = tile.lo & ~3, pixels = tile.hi - lo;  // words stay aligned; negative: all is filled
+      const int lo = tile.lo & ~3, pixels = tile.hi - lo;  // words stay aligned; negative if all is filled
       const int groups = blockDim.x / tile_width, mine = tid / tile_width, column = tid - mine * tile_width;
       for (int begin = 0; begin < height; begin += most_rows) {
         const int n = height - begin < most_rows ? height - begin : most_rows;

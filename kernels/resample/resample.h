@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Separable resampling: which input samples make an output sample, and with which weights.
-// Shared by CPU and GPU; penstock.operators.geometry states the same in NumPy to know which region is read.
+// Separable resampling: the input samples of an output sample, and their weights. Shared by CPU, GPU, and
+// resample_windows (plan.cpp), which finds the region that is read.
 #pragma once
 #include "core/tensor.h"
 
-// The numbers are those of types.DALIInterpType.
-// BOX and NN_EXACT (PyTorch's nearest-exact) exist by Pillow's and PyTorch's rules only.
+// The values are those of types.DALIInterpType.
+// BOX and NN_EXACT (PyTorch's nearest-exact) exist only by Pillow's and PyTorch's rules.
 enum ResampleFilter : int32_t { NN, LINEAR, CUBIC, LANCZOS3, TRIANGULAR, GAUSSIAN, BOX, NN_EXACT };
 
-// Whose pixels are computed. Those of Pillow and PyTorch: see resample/exact.h. On the CPU only.
+// The library whose pixels are reproduced. Pillow's and PyTorch's: CPU only, see resample/exact.h.
 enum ResampleRule : int32_t { DALI_RULE, PILLOW_RULE, TORCH_RULE };
 
-// Up to three neighbouring axes, the outermost first. Sizes, regions of interest and coordinates are those of the
-// whole image; the tensors may hold windows of it, which begin at the origins. A region whose start is larger than its
-// end mirrors the axis. With save_sizes, a second output receives in_size as int32.
+// Up to three adjacent axes, the outermost first. Sizes, regions of interest and coordinates are those of the whole
+// image; the tensors may hold windows of it that begin at the origins. If a region's start is larger than its end, the
+// axis is mirrored. With save_sizes, a second output receives in_size as int32.
 struct ResampleArgs {
   double roi_start[3];
   double roi_end[3];
@@ -28,26 +28,26 @@ struct ResampleArgs {
   int32_t rule;
 };
 
-// One axis: output j looks at input coordinate center + j * scale, where pixel i is at i.
+// An axis. Output j is at the input coordinate center + j * scale, where pixel i is at i.
 struct ResampleAxis {
   double center, scale, stretch, radius;
-  int64_t in_size, base;  // NN counts from pixel `base`
+  int64_t in_size, base;  // NN coordinates are relative to pixel `base`
   int32_t filter;
   bool adds_up;  // on the CPU: see added_coordinate
-  // By another rule than DALI's: pixels `base` .. base + extent - 1 are an image of their own.
+  // If the rule is not DALI's, pixels `base` .. base + extent - 1 are treated as a whole image.
   int32_t rule;
   bool antialias, mirrored;
   int64_t extent, out_size;
 };
 
-// Half the width of the filters' support at scale 1.
+// Half the width of a filter's support at scale 1.
 SHARED double filter_radius(int filter) { return filter == CUBIC ? 2 : filter == LANCZOS3 ? 3 : 1; }
 
 SHARED double exact_radius(int filter) {
   return filter == CUBIC ? 2 : filter == LANCZOS3 ? 3 : filter == BOX || filter == NN || filter == NN_EXACT ? 0.5 : 1;
 }
 
-// The axis by the rules of Pillow and PyTorch, to which a region is an image that was cropped before.
+// The axis by the rules of Pillow and PyTorch, for which a region is an image that was cropped before.
 SHARED ResampleAxis exact_axis(const ResampleArgs &a, int d) {
   ResampleAxis x{};
   x.rule = a.rule;
@@ -70,14 +70,14 @@ SHARED ResampleAxis exact_axis(const ResampleArgs &a, int d) {
   return x;
 }
 
-// The first input of output j and the one behind its last, within the region. Without antialiasing PyTorch's filters
-// look at the neighbours of the coordinate, and repeat the border: those are all in there.
+// The first input of output j and the one after its last, within the region. PyTorch's filters without antialiasing use
+// the neighbours of the coordinate, and repeat the border; the range contains these neighbours.
 SHARED void exact_taps(const ResampleAxis &x, int64_t j, int64_t *first, int64_t *end) {
   const double c = x.center + ((double)(x.mirrored ? x.out_size - 1 - j : j) + 0.5) * x.scale;
   const double radius = x.antialias ? x.radius : x.radius + 1;
   int64_t lo = (int64_t)(c - radius + 0.5), hi = (int64_t)(c + radius + 0.5);
   if (lo < 0) lo = 0;
-  if (x.filter == NN || x.filter == NN_EXACT) lo = lo > 2 ? lo - 2 : 0, hi += 2;  // rounded in other ways: see taps.cpp
+  if (x.filter == NN || x.filter == NN_EXACT) lo = lo > 2 ? lo - 2 : 0, hi += 2;  // other rounding: see exact.cpp
   if (hi > x.extent) hi = x.extent;
   if (lo > x.extent - 1) lo = x.extent - 1;
   *first = x.base + lo;
@@ -87,7 +87,7 @@ SHARED void exact_taps(const ResampleAxis &x, int64_t j, int64_t *first, int64_t
 SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
   ResampleAxis x{};
   if (a.rule) return exact_axis(a, d);
-  // In single precision a scale of one is exactly one, whatever the region went through.
+  // In single precision, a scale of one is exactly one, however the region was computed.
   float extent = (float)a.roi_end[d] - (float)a.roi_start[d];
   x.filter = (float)a.out_size[d] < (extent < 0 ? -extent : extent) ? a.min_filter : a.mag_filter;
   x.scale = (a.roi_end[d] - a.roi_start[d]) / (double)a.out_size[d];
@@ -99,7 +99,7 @@ SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
   x.adds_up = x.filter == NN && d < a.n_axes - 1;
   x.base = 0;
   if (x.filter == NN) {
-    // Single precision decides which neighbour wins a tie: as in DALI, counted from where the region begins.
+    // As in DALI, coordinates are in single precision, which decides ties, and relative to the region's begin.
     const float start = (float)a.roi_start[d], end = (float)a.roi_end[d], least = floorf(start < end ? start : end);
     x.base = least > 0 ? (int64_t)least : 0;
     x.center = start - (float)x.base;
@@ -109,15 +109,15 @@ SHARED ResampleAxis resample_axis(const ResampleArgs &a, int d) {
   return x;
 }
 
-// The input coordinate that output j looks at; for NN that of pixels' left edges, so that its whole part is the answer,
-// counted from `base`.
+// Input coordinate of output j. For NN, relative to `base` and to the left edges of pixels, so that its whole part is
+// the index.
 SHARED double coordinate(const ResampleAxis &x, int64_t j) {
   if (x.filter == NN) return (float)x.center + ((float)j + 0.5f) * (float)x.scale;
   return x.center + (double)j * x.scale;
 }
 
-// The same for NN as DALI has it on the CPU for all axes but the innermost: step by step in single precision, which
-// decides ties otherwise. Masks must not move when a program does.
+// The same for NN as by DALI on the CPU for all axes but the innermost: added up in single precision, which decides
+// ties differently. Masks must not change when a program is ported.
 SHARED float added_coordinate(const ResampleAxis &x, int64_t j) {
   const float step = (float)x.scale;
   float c = (float)x.center + 0.5f * step;
@@ -125,16 +125,17 @@ SHARED float added_coordinate(const ResampleAxis &x, int64_t j) {
   return c;
 }
 
-// The input samples under the filter of output j, not yet clamped to the image.
+// The range of input samples under the filter of output j, not clamped to the image.
 SHARED int64_t first_tap(const ResampleAxis &x, int64_t j) {
   double c = coordinate(x, j);
   if (x.filter == NN) return x.base + (int64_t)floor(c);
-  if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim, which belongs to it
+  if (x.filter == GAUSSIAN) return (int64_t)ceil(c - x.radius);  // not zero at the rim, so the rim is included
   return (int64_t)floor(c - x.radius) + 1;
 }
-// No output has more taps than this.
+// The largest number of taps of an output.
 SHARED int64_t most_taps(const ResampleAxis &x) { return (int64_t)ceil(2 * x.radius); }
-// As in DALI, a Gaussian has all of them: behind its rim it falls to zero within a node, before it, it is cut.
+// As in DALI, a Gaussian always has most_taps: beyond its last rim it falls to zero within a node; at the first it is
+// cut.
 SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
   double c = coordinate(x, j);
   if (x.filter == NN) return x.base + (int64_t)floor(c);
@@ -144,7 +145,7 @@ SHARED int64_t last_tap(const ResampleAxis &x, int64_t j) {
 
 SHARED int64_t clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
-// Outputs begin .. end - 1 read inputs lo .. hi - 1 and no others.
+// The range lo .. hi - 1 of the inputs of outputs begin .. end - 1.
 SHARED void source_range(const ResampleAxis &x, int64_t begin, int64_t end, int64_t *lo, int64_t *hi) {
   if (x.rule) {
     int64_t unused;
@@ -154,7 +155,7 @@ SHARED void source_range(const ResampleAxis &x, int64_t begin, int64_t end, int6
   }
   int64_t low = x.scale < 0 ? end - 1 : begin, high = x.scale < 0 ? begin : end - 1;
   int64_t first = first_tap(x, low), last = last_tap(x, high);
-  if (x.adds_up) {  // on the CPU; on the GPU not
+  if (x.adds_up) {  // on the CPU only
     const int64_t added_first = x.base + (int64_t)floor(added_coordinate(x, low));
     const int64_t added_last = x.base + (int64_t)floor(added_coordinate(x, high));
     first = added_first < first ? added_first : first;
@@ -164,7 +165,8 @@ SHARED void source_range(const ResampleAxis &x, int64_t begin, int64_t end, int6
   *hi = clamp_index(last, x.in_size) + 1;
 }
 
-// Cubic, Lanczos and Gaussian filters are piecewise linear between these nodes, as in DALI, which tabulates them.
+// As in DALI, which tabulates filters, the cubic, Lanczos and Gaussian filters are piecewise linear between these
+// nodes.
 constexpr int kNodesPerUnit = 32;
 
 // The filter at |x| = i / kNodesPerUnit: Keys' cubic (a = -1/2), the three-lobed Lanczos window, exp(-4 x^2).
@@ -177,9 +179,9 @@ SHARED double filter_node(int filter, int i) {
   return x < 1 ? 1 - x : 0;
 }
 
-// The weight of an input sample |x| away from the output's coordinate, in units of the stretched filter.
+// The weight of an input sample at the distance |x| from the output's coordinate, in units of the stretched filter.
 SHARED float triangle_weight(float x) { return x < 1 ? 1 - x : 0; }
-// For the filters that have nodes: `last` is the first that is zero, as is the one behind it.
+// For filters with nodes. `last`: the first node that is zero; the next one is zero, too.
 SHARED float last_node(int filter) { return (float)(filter_radius(filter) * kNodesPerUnit + (filter == GAUSSIAN)); }
 template <class Nodes>
 SHARED float node_weight(const Nodes &nodes, float last, float x) {

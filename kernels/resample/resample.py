@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resampling: tiles through shared memory for images, pixel by pixel for volumes and what has no unit pixels."""
+"""Resampling: tiles in shared memory for images; pixel by pixel for volumes and kinds without unit pixels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.gpu.launch import Phase, Task, grid_of, plain_spec
 
 _POOL_BYTES = 4 * 10752  # kPoolWords of kernels/resample/resample.cu
 _ROWS, _COLUMNS = 32, 256  # the largest tile
-_MOST_TAPS = 768  # more do not fit into shared memory
+_MOST_TAPS = 768  # more do not fit in shared memory
 
 
 def plan(task: Task) -> list[Phase]:
@@ -20,7 +20,7 @@ def plan(task: Task) -> list[Phase]:
     kind, last = task.kind, task.last_kind
     sizes = len(task.outs) > 1
     at_input = len(task.outs)
-    out, in_ = plain_spec(task.last), plain_spec(task.ins[0])  # which make a difference in time only
+    out, in_ = plain_spec(task.last), plain_spec(task.ins[0])  # only used for decisions about speed
     extents = out.stored if not last.unit else np.delete(out.stored, last.axis, axis=1)
     if kind.n == last.n == 2 and kind.unit and last.unit and _has_few_taps(task):
         height, width = extents[:, 0], extents[:, 1]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two passes over a tile: `down` combines rows of the input into rows in shared memory, `across` makes kQuad pixels
-// of a column of the output from them.
+// The two passes over a tile: `down` combines rows of the input into rows in shared memory; `across` makes from them
+// kQuad pixels of a column of the output.
 #pragma once
 #include "core/gpu_chain.h"
 #include "core/gpu_dots.h"
 #include "resample/gpu_taps.h"
 
-constexpr int kQuad = 4;  // rows that a thread makes at once
+constexpr int kQuad = 4;  // rows per thread at once
 
 template <class A, class B>
 struct IsSame {
@@ -17,12 +17,12 @@ struct IsSame<A, A> {
   static constexpr bool value = true;
 };
 
-// Images of interleaved bytes in fixed point: rows in shared memory hold (value - 128) * 128 as int16, each pixel of
-// several channels in 8 bytes. Two taps are one instruction.
+// Images of interleaved bytes in fixed point. Rows in shared memory hold (value - 128) * 128 as int16; pixels of
+// several channels have 8 bytes. One instruction handles two taps.
 template <int C>
 struct FixedPasses {
-  static constexpr int kWords = C;               // of 4 pixels in the input
-  static constexpr int kPixel = C == 1 ? 1 : 4;  // int16 of a pixel
+  static constexpr int kWords = C;               // words of 4 pixels in the input
+  static constexpr int kPixel = C == 1 ? 1 : 4;  // int16 values per pixel
   static constexpr int kDownShift = kGpuWeightBits - 7, kAcrossShift = kGpuWeightBits + 7;
   DEVICE static int words(int pixels) { return (pixels + 3) / 4 * 4 * kPixel / 2; }
   DEVICE static void prepare_column(float *w, int taps, int stride) { make_fixed_taps(w, taps, stride); }
@@ -43,7 +43,7 @@ struct FixedPasses {
     }
   };
 
-  // `valid` bytes from p on, in words.
+  // Reads `valid` bytes from p on as words.
   template <bool aligned>
   DEVICE static void read(uint32_t (&word)[kWords], const uint8_t *p, int valid) {
     const uint32_t *from = (const uint32_t *)((unsigned long long)p & ~3ull);
@@ -113,7 +113,7 @@ struct FixedPasses {
     }
   }
 
-  // Row r of the buffer and those behind it, of n; `first` counts pixels of the buffer.
+  // Makes pixels of row r of the buffer and the next ones; there are n rows. `first` counts pixels of the buffer.
   DEVICE static void across(uint8_t (&pixel)[kQuad][C], const int32_t *buffer, int row_words, int r, int n, int first,
                             int, const int32_t *weights, int stride, int taps) {
     int32_t sum[kQuad][C];
@@ -149,7 +149,7 @@ struct FixedPasses {
   }
 };
 
-// Everything else in float, with the CPU's order of additions.
+// All other types in float, with the CPU's order of additions.
 template <class To, class From>
 struct FloatPasses {
   typedef Place<From> Input;
@@ -176,7 +176,7 @@ struct FloatPasses {
       ((float *)buffer)[row * row_words + e] = sum;
     }
   }
-  // The `valid` of four neighbours that exist; `aligned`: all fours begin at multiples of their size.
+  // Reads four adjacent elements, of which `valid` exist. `aligned`: all groups of four are aligned to their size.
   DEVICE static void read_four(float (&v)[4], const In *p, int valid, bool aligned) {
     In x[4] __attribute__((aligned(16)));
     if (aligned && kFour <= 16) {
@@ -198,7 +198,7 @@ struct FloatPasses {
 #pragma unroll
     for (int i = 0; i < 4; i++) v[i] = to_float(x[i]);
   }
-  // Rows of interleaved pixels, four neighbouring elements a thread.
+  // Rows of interleaved pixels: a thread combines four adjacent elements.
   DEVICE static void down_fours(const Input &in, int32_t *buffer, int row_words, const int32_t *first,
                                 const int32_t *weights, int stride, int n, int height, int lo, int pixels) {
     const int elements = pixels * C, groups = (elements + 3) / 4;

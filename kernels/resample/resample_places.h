@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resampling of one output by itself, of any layout and number of axes: slow, for what tiles can't do.
+// Resamples each output independently, with any layout and number of axes. Slow; used where tiles are not supported.
 #pragma once
 #include "core/gpu_chain.h"
 #include "resample/gpu_taps.h"
@@ -18,12 +18,12 @@ struct Resampled {
       if (d < n_axes) axis[d].of(a, d, from.shape[first_axis + d]);
     in.begin(from);
   }
-  // The coordinate that counts along axis d of those that are resampled.
+  // Index of the coordinate along axis d of the resampled ones.
   DEVICE int coordinate_of(int d) const {
     const int a = first_axis + d;
     return To::kUnit && a > To::kAxis ? a - 1 : a;
   }
-  // Sums along axis D and those before it, the first axis first, as on the CPU.
+  // Sums along axis D and those before it, the first axis innermost, as on the CPU.
   template <int D>
   DEVICE float sum(const OutputTaps *taps, const float *unit, int32_t (&at)[From::N], int c) const {
     const ComputedNodes nodes{axis[D].x.filter};
@@ -71,7 +71,7 @@ struct Resampled {
   }
 };
 
-// Takes a pixel of the source through the chain, to p.
+// Passes a pixel of the source through the chain and writes it to p.
 template <class Last, class Chain, class T, int C>
 DEVICE void write_pixel(const Chain &chain, const Found<Chain::kSteps> &found, const T (&source)[C],
                         typename Last::T *p, int64_t channel) {
@@ -81,7 +81,7 @@ DEVICE void write_pixel(const Chain &chain, const Found<Chain::kSteps> &found, c
   for (int c = 0; c < Last::C; c++) p[Last::kInterleaved ? c : c * channel] = x[c];
 }
 
-// Calls f with the places of a tensor that this thread takes.
+// Calls f with the positions in a tensor that this thread handles.
 template <class Last, class F>
 DEVICE void each_place(const Tensor &out, const F &f) {
   int64_t n = 1;

@@ -9,7 +9,7 @@
 
 namespace {
 
-// One period of the filter on each side of 0 and a zero beyond, so that interpolation needs no test.
+// The filter's values at its nodes from 0 on, then zeros, so that interpolation needs no test.
 struct Nodes {
   float value[kMostNodes];
   explicit Nodes(int filter) {
@@ -21,7 +21,7 @@ const Nodes &nodes(int filter) {
   return filter == CUBIC ? cubic : filter == LANCZOS3 ? lanczos : gaussian;
 }
 
-// Weights of inputs first .. first + n - 1 around coordinate c; their sum.
+// Computes weights of the inputs first .. first + n - 1 around coordinate c. Returns their sum.
 inline float evaluate(const ResampleAxis &x, double c, int64_t first, int n, float *w) {
   float sum = 0, unit = (float)(1 / x.stretch), offset = (float)((double)first - c);
   if (x.filter == NN) {
@@ -71,7 +71,7 @@ CLONES void build(Taps &t) {
     int64_t out = key.out_origin + j, first = x.adds_up ? x.base + (int64_t)floor(added) : first_tap(x, out);
     int n = x.adds_up ? 1 : (int)std::min<int64_t>(last_tap(x, out) - first + 1, most);
     float sum = evaluate(x, coordinate(x, out), first, n, raw.data());
-    // Samples beyond the image repeat its border, so their weights move there.
+    // Samples outside the image repeat its border, so their weights are added there.
     int64_t begin = std::min(std::max(first - key.in_origin, (int64_t)0), (int64_t)length - t.k);
     float *w = t.weights.data() + (size_t)j * t.stride, unit = 1 / sum;
     for (int k = 0; k < n; k++) {

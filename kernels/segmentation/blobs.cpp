@@ -6,10 +6,10 @@
 
 namespace {
 
-// Neighbours in a row that have the same label, which is looked for.
+// Adjacent elements of a row with the same label, one of those searched for.
 struct Run {
   int32_t begin, end, label;
-  int32_t parent;  // another run of the same blob, before it; at last the blob's number
+  int32_t parent;  // an earlier run of the same blob, or itself; finally the index of the blob
 };
 
 template <class T>
@@ -24,7 +24,7 @@ CLONES int64_t count_changes(const T *__restrict x, int64_t n) {
   return total;
 }
 
-// The runs of all rows of `width` elements; first[r] is where those of row r begin.
+// Finds the runs of all rows of `width` elements. first[r]: index of the first run of row r.
 template <class T>
 CLONES int64_t find_runs(const T *x, int64_t rows, int64_t width, const Labels &labels, Run *runs, int64_t *first) {
   constexpr int kAtOnce = 64 / sizeof(T);
@@ -57,7 +57,7 @@ int32_t root_of(Run *runs, int32_t i) {
   return i;
 }
 
-// Joins the runs of two rows that touch.
+// Joins touching runs of two rows.
 void join_rows(Run *runs, int64_t a, int64_t a_end, int64_t b, int64_t b_end) {
   while (a < a_end && b < b_end) {
     if (runs[a].label == runs[b].label && runs[a].begin < runs[b].end && runs[b].begin < runs[a].end) {
@@ -71,7 +71,7 @@ void join_rows(Run *runs, int64_t a, int64_t a_end, int64_t b, int64_t b_end) {
   }
 }
 
-// Counts through the rows of a mask: `at` are their indices along all axes but the last.
+// Iterates over the rows of a mask. `at`: their indices along all axes but the last.
 struct Rows {
   const Tensor *mask;
   int64_t at[kMaxDims] = {};
@@ -83,8 +83,8 @@ struct Rows {
   }
 };
 
-// The mask without its axes of extent 1, so that rows are long: an image (H, W, 1) has rows along W. At least one axis
-// stays.
+// The mask without axes of extent 1, so that rows are long: an image (H, W, 1) has rows along W. At least one axis
+// remains.
 Tensor squeezed(const Tensor &mask) {
   Tensor out = mask;
   out.ndim = 0;
@@ -94,7 +94,7 @@ Tensor squeezed(const Tensor &mask) {
   return out;
 }
 
-// Puts the axes back that `squeezed` has taken out.
+// Restores the axes removed by `squeezed`.
 void unsqueeze(Blob &b, const Tensor &mask, int from) {
   for (int d = mask.ndim - 1; d >= 0; d--) {
     const bool stays = mask.shape[d] != 1 && from > 0;
@@ -139,7 +139,7 @@ Blob *find_blobs(const Tensor &original, const Labels &labels, Scratch &scratch,
   row = Rows{&mask};
   for (int64_t r = 0; r < rows; r++, row.next())
     for (int64_t i = first[r]; i < first[r + 1]; i++) {
-      // A parent comes before its children, so it has become the number of its blob already.
+      // A parent comes before its children, so its `parent` is already the index of the blob.
       const bool is_first = runs[i].parent == i;
       const int32_t k = is_first ? n++ : runs[runs[i].parent].parent;
       runs[i].parent = k;

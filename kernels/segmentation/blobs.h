@@ -6,12 +6,12 @@
 
 struct Blob {
   int32_t label;
-  int32_t low[kMaxDims], high[kMaxDims];  // the first index along each axis, and the one behind the last
+  int32_t low[kMaxDims], high[kMaxDims];  // first index along each axis, and the one after the last
 };
 
-// Which labels are looked for.
+// The labels to find: the listed ones or, if none are listed, all but `background`.
 struct Labels {
-  const int32_t *listed;  // if there are any listed; else all but `background`
+  const int32_t *listed;  // null if n_listed is 0
   int32_t n_listed, background;
   bool contains(int32_t label) const {
     if (!n_listed) return label != background;
@@ -21,5 +21,5 @@ struct Labels {
   }
 };
 
-// The blobs of a mask, in `scratch` (parts 0 to 2), in the order of their first elements.
+// Finds the blobs of a mask, in the order of their first elements. They are in `scratch` (parts 0 to 2).
 Blob *find_blobs(const Tensor &mask, const Labels &labels, Scratch &scratch, int64_t &n_blobs);

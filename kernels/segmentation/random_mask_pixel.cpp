@@ -9,9 +9,9 @@
 
 namespace {
 
-constexpr int64_t kBlock = 4096;  // elements that are counted at once, so that a count fits 16 bits
+constexpr int64_t kBlock = 4096;  // elements counted at once, so that a count fits in 16 bits
 
-// The foreground is what lies in [low, high]. So values are compared as what they are, not as float.
+// The foreground: values in [low, high]. The limits have the mask's type, so that values are compared exactly.
 template <class T>
 struct Foreground {
   T low, high;
@@ -28,7 +28,7 @@ Foreground<T> foreground_of(const RandomMaskPixelArgs &a) {
     const double lowest = (double)Limits::lowest(), highest = (double)Limits::max();
     if (a.by_value) return {(T)a.value, (T)a.value, a.value < lowest || a.value > highest};
     const double low = std::floor((double)a.threshold) + 1;
-    // The largest 64-bit integers are not doubles: `highest` is one more than they are.
+    // The largest 64-bit integers are not representable as doubles: `highest` is larger by one.
     if (!(low < highest || low <= highest && sizeof(T) < 8)) return {0, 0, true};
     return {low <= lowest ? Limits::lowest() : (T)low, Limits::max(), false};
   }
@@ -46,7 +46,7 @@ CLONES int64_t count(const T *__restrict x, int64_t n, T low, T high) {
   return total;
 }
 
-// Where the foreground's element number k is.
+// The position of element k of the foreground.
 template <class T>
 int64_t find(const T *x, int64_t n, const Foreground<T> &f, int64_t k) {
   int64_t begin = 0;

@@ -22,7 +22,7 @@ bool is_large_enough(const Blob &b, const Args &a, int axes) {
   return true;
 }
 
-// One of n blobs, or of the k largest of them, all with the same probability.
+// One of n blobs, or of the k largest of them, with equal probabilities.
 const Blob *choose(const Blob **blobs, int64_t n, const Args &a, int axes, Draws &draws) {
   if (a.k_largest && n > a.k_largest) {
     std::nth_element(blobs, blobs + a.k_largest - 1, blobs + n, [axes](const Blob *x, const Blob *y) {
@@ -35,7 +35,7 @@ const Blob *choose(const Blob **blobs, int64_t n, const Args &a, int axes, Draws
   return blobs[draws.below(n)];
 }
 
-// A class that has blobs, by their weights, then one of its blobs. `blobs` are sorted by label.
+// Chooses a class that has blobs, by weight, then one of its blobs. `blobs` are sorted by label.
 const Blob *choose_by_class(const Blob **blobs, int64_t n, const Args &a, int axes, Draws &draws) {
   const auto less = [](const Blob *b, int32_t label) { return b->label < label; };
   const auto begin_of = [&](int64_t label) {
@@ -53,7 +53,7 @@ const Blob *choose_by_class(const Blob **blobs, int64_t n, const Args &a, int ax
     return choose(blobs + from, to - from, a, axes, draws);
   }
   double total = 0;
-  for (int pass = 0; pass < 2; pass++) {  // adds up the weights, then goes as far as was drawn
+  for (int pass = 0; pass < 2; pass++) {  // first adds up the weights, then finds the class that was drawn
     double left = pass ? draws.unit() * total : 0;
     for (int32_t c = 0; c < a.n_classes; c++) {
       const double weight = a.weights ? a.weights[c] : 1;

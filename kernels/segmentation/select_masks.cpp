@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The polygons of chosen masks, for a whole batch: what a sample has is a handful of numbers, less than it takes to
-// wake a thread.
+// Selects the polygons of chosen masks for a whole batch. Not parallel, as waking a thread takes longer than a sample,
+// which has few numbers.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -15,7 +15,7 @@ struct Polygon {
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) & ~63ll; }
 
-// Calls use(k, polygon) for the polygons of mask number k of those chosen, mask by mask, each as they come.
+// Calls use(k, polygon) for the polygons of each chosen mask k, in the order of the masks, then of the polygons.
 template <class F>
 void for_chosen(const Tensor &masks, const Tensor &all, int64_t n_vertices, F use) {
   static thread_local std::vector<int32_t> order, sorted;
@@ -57,7 +57,7 @@ void describe(Tensor &t, void *data, int64_t *shape, int64_t rows, int64_t colum
 
 }  // namespace
 
-// Bytes that are enough for what is chosen, unless polygons share vertices.
+// An upper bound of the bytes for the selection, unless polygons share vertices.
 EXPORT int64_t select_masks_room(const Tensor *polygons, const Tensor *vertices, int64_t n) {
   int64_t bytes = 64;
   for (int64_t i = 0; i < n; i++)
@@ -67,10 +67,11 @@ EXPORT int64_t select_masks_room(const Tensor *polygons, const Tensor *vertices,
 }
 EXPORT_SHORT(select_masks_room)
 
-// Of n samples: ids of masks (k), polygons (p, 3) as (id, first vertex, the one behind the last), vertices (v, c) of
-// any type. Puts the polygons of these masks and their vertices into `memory` of `room` bytes, each sample aligned, and
-// fills the rows and shapes (n, 2) of both. Returns how many bytes it takes: more than `room` if they were not enough;
-// -1 if a sample can't be handled, with the reasons in `errors` (kErrorSize each, else empty) unless that is null.
+// For n samples with ids of masks (k), polygons (p, 3) as (id, first vertex, the one after the last), and vertices
+// (v, c) of any type: copies the polygons of these masks and their vertices into `memory` of `room` bytes, each sample
+// aligned, and fills the rows and shapes (n, 2) of both. Returns the number of bytes needed, which is more than `room`
+// if it was not enough; -1 if a sample can't be handled, with the reasons in `errors` (kErrorSize each, else empty)
+// unless that is null.
 EXPORT int64_t select_masks(const Tensor *ids, const Tensor *polygons, const Tensor *vertices, int64_t n,
                             int32_t reindex, char *memory, int64_t room, Tensor *out, int64_t *shapes, char *errors) {
   int64_t used = 0;

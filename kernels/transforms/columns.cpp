@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Affine transforms of a whole batch, row-major (d, d + 1) each: columns in, columns out. All sums are of doubles.
+// Affine transforms of a whole batch, each row-major (d, d + 1): columns in, columns out. Sums are in double.
 #include <cmath>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace {
 constexpr int kMostDims = 16;
 
-// out = after * before, both without their last row, which is (0, ..., 0, 1). D is d, or 0 where it is another.
+// out = after * before, both without the last row (0, ..., 0, 1). D: d if known at compile time, else 0.
 template <int D>
 void multiply(double *out, const float *after, const double *before, int dims) {
   const int d = D ? D : dims;
@@ -36,8 +36,8 @@ void combine(const float *const *columns, int count, bool reversed, int64_t n, i
 }
 }  // namespace
 
-// The transform that applies n of each of `count` columns one after the other, the last first if `reversed`. 0 if there
-// are too many dimensions.
+// Composes n transforms from each of `count` columns: the first column is applied first or, if `reversed`, last.
+// Returns 0 if there are too many dimensions.
 EXPORT int32_t combine_transforms(const float *const *columns, int32_t count, int32_t reversed, int64_t n, int32_t d,
                                   float *out) {
   if (d > kMostDims) return 0;
@@ -58,8 +58,8 @@ static bool rotate(const float *angle, const float *center, int64_t n, T *out) {
   return true;
 }
 
-// Turns in the plane by `angle` (n) degrees about `center` (n, 2), or about the origin if that is null: (n, 2, 3), of
-// doubles if `wide`, else of floats. 0 if one is not finite.
+// Rotations in the plane by `angle` (n) degrees around `center` (n, 2), or around the origin if null: (n, 2, 3),
+// doubles if `wide`, else floats. Returns 0 if one is not finite.
 EXPORT int32_t rotation_transforms(const float *angle, const float *center, int64_t n, int32_t wide, void *out) {
   return wide ? rotate(angle, center, n, (double *)out) : rotate(angle, center, n, (float *)out);
 }
