@@ -11,17 +11,7 @@ constexpr int kBlock = 512;  // elements whose sums fit in the L1 cache
 
 typedef float Float4 __attribute__((vector_size(16)));
 
-template <class Out>
-inline void gray_pixels(Out *out, const float *row, const Taps &t) {
-  for (int j = 0; j < t.n; j++) {
-    const float *w = t.weights.data() + (int64_t)j * t.stride, *p = row + (t.first[j] - t.lo);
-    float sum = 0;
-    for (int k = 0; k < t.k; k++) sum += w[k] * p[k];
-    out[j] = saturate<Out>(sum);
-  }
-}
-
-// Two to four channels in a vector; reads beyond the last channel, but does not write there.
+// Up to four channels in a vector; reads beyond the last channel, but does not write there.
 template <int C, class Out>
 inline void pixels(Out *out, const float *row, const Taps &t) {
   for (int j = 0; j < t.n; j++) {
