@@ -186,6 +186,9 @@ class _Handler(BaseHTTPRequestHandler):
             status, code = (400, "ExpiredToken") if fault == "expired" else (int(fault), "Planted")
             text = f"<Error><Code>{code}</Code><Message>{server.answer_with}</Message></Error>"
             return self.send(status, text.encode())
+        if fault in ("elsewhere", "signed for elsewhere"):  # S3's answers about a bucket of another region
+            status, code = (301, "PermanentRedirect") if fault == "elsewhere" else (400, "AuthorizationHeaderMalformed")
+            return self.send(status, f"<Error><Code>{code}</Code></Error>".encode())
         if fault == "garbled":  # bits fell over in the header
             self.close_connection = True
             self.wfile.write(b"HT\xd4P/1.1 2\x900 OK\r\nContent-Lengtl: 5\r\n\r\nhello")

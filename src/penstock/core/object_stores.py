@@ -21,7 +21,7 @@ from . import store_options
 from .request_limits import RequestLimits
 from .rows import address
 from .storage import Version, without_secrets
-from .store_errors import FOR_GOOD, NOT_REACHABLE, SERVER_BUSY, RequestFailed, failure, first_line
+from .store_errors import FOR_GOOD, NOT_REACHABLE, SERVER_BUSY, RequestFailed, failure, first_line, too_short
 
 TO_THE_END, ONLY_SIZE = -1, -2
 _PIECE = 4 << 20  # bytes per piece of a copied object
@@ -95,6 +95,8 @@ class Stores:
                 f"the object is stored compressed (Content-Encoding: {coding}), and parts of it can't be read; store "
                 "it as it is",
             )
+        if offset + length > size:  # the answer is complete, a retry would get the same
+            raise too_short(size, offset, length)
         content = np.frombuffer(data, "u1")
         return Version(size, _tag(meta)), content, address(content)
 

@@ -57,6 +57,8 @@ TestFrequenciesFirst = op_test(
         ({"nfilter": 0}, ValueError, "nfilter takes a positive number"),
         ({"mel_formula": "bark"}, ValueError, "mel_formula takes 'slaney' or 'htk'; got 'bark'"),
         ({"freq_low": 500.0, "freq_high": 400.0}, ValueError, "freq_low < freq_high"),
+        ({"sample_rate": 8000.0, "freq_high": 8001.0}, ValueError, "freq_high <= sample_rate"),
+        ({"freq_high": -1.0}, ValueError, "freq_low < freq_high"),
         ({"sample_rate": 0.0}, ValueError, "sample_rate takes a positive number"),
     ],
     **OPTIONS,

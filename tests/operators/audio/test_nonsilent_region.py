@@ -56,6 +56,7 @@ TestNonsilentRegion = op_test(
     errors=[
         ({"window_length": 100, "reset_interval": 150}, ValueError, "multiple of the window_length of 100, or -1"),
         ({"reference_power": -1.0}, ValueError, "reference_power takes a positive number"),
+        ({"reference_power": 0.0}, ValueError, "reference_power takes a positive number; got 0.0"),
     ],
 )
 

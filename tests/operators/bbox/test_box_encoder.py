@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from harness import op_test
-from penstock import fn, pipeline_def
+from penstock import fn, pipeline_def, types
 
 
 def centred(b):
@@ -164,3 +164,16 @@ def test_no_anchors():
             return fn.box_encoder(np.zeros((1, 4), "f4"), np.zeros(1, "i4"), anchors=[])
 
         pipe()
+
+
+def test_two_boxes_of_one_anchor():
+    """It gets the last one, even if the first is the anchor itself; as in DALI."""
+    anchors, small = [0.0, 0.0, 0.5, 1.0, 0.5, 0.0, 1.0, 1.0], [0.0, 0.0, 0.25, 0.25]
+    for two, centre in (([anchors[:4], small], [0.125, 0.125]), ([small, anchors[:4]], [0.25, 0.5])):
+
+        @pipeline_def(batch_size=1, num_threads=1)
+        def pipe(two=two):
+            return fn.box_encoder(types.Constant(np.float32(two)), types.Constant(np.int32([7, 8])), anchors=anchors)
+
+        codes, classes = (x.as_array()[0] for x in pipe().run())
+        assert codes[0, :2].tolist() == centre and classes.tolist() == [8, 0]

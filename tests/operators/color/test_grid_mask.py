@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from harness import Case, op_test, per_sample, run
+from penstock import fn, pipeline_def, types
 
 
 def reference(layout):
@@ -65,3 +66,13 @@ def test_other_inputs(dtype, shape, text):
 def test_a_layout_without_height_and_width():
     with pytest.raises(RuntimeError, match="the layout 'XY' has no height and width"):
         run("grid_mask", [np.zeros((3, 3), "u1")], Case("u1", "XY", {}), {})
+
+
+def test_a_ratio_above_one():
+    """Is the same as 1, as in DALI."""
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        return fn.grid_mask(types.Constant(np.ones((5, 7, 1), np.uint8), layout="HWC"), tile=3, ratio=1.5)
+
+    assert not pipe().run()[0].as_array().any()

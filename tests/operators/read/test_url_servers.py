@@ -173,7 +173,7 @@ def test_errors(place):
     _, at, client = place
     for url in [f"{at}/cat/none.jpg", *(["s3://none/x"] if client else [])]:
         pipe = build([url])
-        with pytest.raises(RuntimeError, match="there is no such object: 404") as caught:
+        with pytest.raises(RuntimeError, match="there is no such (object|bucket): 404") as caught:
             pipe.run()
         assert url in str(caught.value) and pipe.stats()["remote"]["retries"] == 0
 

@@ -16,9 +16,10 @@ _SHAPES = ("linear", "exponential", "logarithmic", "quarter_sine", "half_sine") 
 class Fade(FloatOnly):
     """Multiplies the beginning of a signal by a gain that rises from 0 to 1, and its end by one that falls to 0.
 
-    Sample i of a fade of `n` samples is at `t = i / (n - 1)`; the fade-out is the same in reverse. Where the fades
-    overlap, both gains apply. If a fade is longer than the signal, only its first part is used. Input: float32, (time)
-    or (time, channels). The output has the same shape and layout.
+    Sample i of a fade of `n` samples is at `t = i / (n - 1)`; the only sample of a fade of 1 is at 0, and so becomes
+    zero. The fade-out is the same in reverse. Where the fades overlap, both gains apply. If a fade is longer than the
+    signal, only its first part is used. Input: float32, (time) or (time, channels). The output has the same shape and
+    layout.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=1)

@@ -34,7 +34,13 @@ class MelFilterBank(WeightedSums):
     nfilter = Arg(int, 128, "Number of filters.")
     sample_rate = Arg(float, 44100.0, "Sampling rate of the signal, in Hz.")
     freq_low = Arg(float, 0.0, "Lower end of the first filter, in Hz.")
-    freq_high = Arg(float, 0.0, "Upper end of the last filter, in Hz; 0: half of the sampling rate.")
+    freq_high = Arg(
+        float,
+        0.0,
+        "Upper end of the last filter, in Hz, at most `sample_rate`; 0: half of the sampling rate. A spectrum ends at "
+        "half of the rate: the filters are cut off there, and those beyond give 0. Negative numbers are an error; DALI "
+        "takes them for 0.",
+    )
     normalize = Arg(
         bool,
         True,

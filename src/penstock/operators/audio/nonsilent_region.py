@@ -32,7 +32,10 @@ class NonsilentRegion(Operator):
     by_frame = False
     cutoff_db = Arg(float, -60.0, "Power below which the signal is silent, in decibels relative to `reference_power`.")
     reference_power = Arg(
-        float, 0.0, "Power that corresponds to 0 dB, positive. By default the largest mean square of the signal."
+        float,
+        0.0,
+        "Power that corresponds to 0 dB, positive. If it is not given, the largest mean square of the signal; 0 is an "
+        "error, as in DALI.",
     )
     window_length = Arg(int, 2048, "Length of the sliding window, in samples; limited to that of the signal.")
     reset_interval = Arg(

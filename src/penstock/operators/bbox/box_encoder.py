@@ -18,7 +18,8 @@ class BoxEncoder(Operator):
     Inputs: boxes, float32 (boxes, 4), as (left, top, right, bottom), and their labels, int32, one each. Each anchor is
     matched with the box that overlaps it most (intersection over union), if the overlap is larger than `criteria`. In
     addition, each box is matched with the anchor that overlaps it most (Liu et al., SSD: Single Shot MultiBox Detector,
-    2016, section 2.2). If several boxes or anchors overlap equally, the last one is used.
+    2016, section 2.2). If several boxes or anchors overlap equally, the last one is used. If several
+    boxes overlap the same anchor most, it gets the last of them.
 
     Outputs: float32 (anchors, 4) and int32 (anchors,). For a matched anchor they are the box as (centre x, centre y,
     width, height) and its label; for other anchors the anchor itself in that form and 0, the background. With `offset`,

@@ -36,7 +36,12 @@ class GridMask(Pointwise):
 
     kernel = "color/grid_mask"
     tile = PerSample(int, 100, "Side of a tile in pixels.")
-    ratio = PerSample(float, 0.5, "Side of a square divided by the side of its tile, in [0, 1].")
+    ratio = PerSample(
+        float,
+        0.5,
+        "Side of a square divided by the side of its tile, in [0, 1]. Above 1 is the same as 1: all is zero. Negative "
+        "numbers are an error; DALI takes them for 0.",
+    )
     angle = PerSample(float, 0.0, "Angle by which the grid is rotated, in radians.")
     shift_x = PerSample(float, 0.0, "Shift of the grid along its rows, in pixels.")
     shift_y = PerSample(float, 0.0, "Shift of the grid along its columns, in pixels.")

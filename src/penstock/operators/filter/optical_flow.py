@@ -43,7 +43,12 @@ class OpticalFlow(Operator):
     layouts = ("FHWC",)
     by_frame = False
     gpu_stage = "penstock.operators.filter.gpu.optical_flow:OpticalFlowStage"
-    preset = Arg(float, 0.0, "Trade-off between quality (0.0, the best) and speed (1.0, the fastest).")
+    preset = Arg(
+        float,
+        0.0,
+        "Trade-off between quality (0.0, the best) and speed (1.0, the fastest). There are three levels: below 0.375, "
+        "below 0.75, and up to 1.",
+    )
     output_grid = Arg(int, 4, "Side of the squares of pixels that share a vector: 1, 2 or 4; on Turing only 4.")
     output_format = Arg(int, None, "A former name of `output_grid`.", deprecated="use `output_grid`")
     hint_grid = Arg(int, 4, "Same for external hints: 1, 2, 4 or 8, at least `output_grid`; on Turing only 4.")

@@ -46,8 +46,10 @@ class Resampling(Operator, abstract=True):
     kernel = "resample/resample"
     windowed = "DHW"
     interp_type = PerSample(DALIInterpType, _LINEAR, "Filter for enlarging and for shrinking.")
-    min_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that shrink. By default `interp_type`.")
-    mag_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that do not shrink. By default `interp_type`.")
+    min_filter = PerSample(DALIInterpType, _LINEAR, "Filter for axes that shrink. If it is not given, `interp_type`.")
+    mag_filter = PerSample(
+        DALIInterpType, _LINEAR, "Filter for axes that do not shrink. If it is not given, `interp_type`."
+    )
     antialias = Arg(
         bool, True, "Whether to stretch the filter when shrinking, so that every input pixel counts; not for INTERP_NN."
     )

@@ -53,10 +53,15 @@ class RandomObjectBBox(Seeded):
         "from 0, without the background.",
         ragged=True,
     )
-    foreground_prob = PerSample(float, 1.0, "Probability of choosing an object.")
+    foreground_prob = PerSample(
+        float, 1.0, "Probability of choosing an object; below 0 is the same as 0, above 1 as 1."
+    )
     threshold = PerSample([int], None, "Minimum extents of a box along each axis, or one number for all.")
     k_largest = Arg(
-        int, None, "Selects from this many largest boxes only, of the class or, with `ignore_class`, of all."
+        int,
+        None,
+        "Selects from this many largest boxes only, of the class or, with `ignore_class`, of all. By default there is "
+        "no limit.",
     )
     ignore_class = Arg(bool, False, "Whether all objects are equally likely, regardless of their class.")
     format = Arg(
