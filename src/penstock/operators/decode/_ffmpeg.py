@@ -63,7 +63,7 @@ def _candidates() -> Iterator[tuple[str, str, str]]:
     if named:
         yield from _in_folder(named, named)
         return
-    import importlib.util  # here, as `import penstock` has to be quick
+    import importlib.util  # imported here to keep `import penstock` fast
 
     package = importlib.util.find_spec("av")
     if package is not None and package.origin:
@@ -75,7 +75,7 @@ def _candidates() -> Iterator[tuple[str, str, str]]:
 
 
 def _in_folder(place: str, folder: str) -> Iterator[tuple[str, str, str]]:
-    import glob  # here, as `import penstock` has to be quick
+    import glob  # imported here to keep `import penstock` fast
 
     util, codec = (sorted(glob.glob(os.path.join(folder, f"{name}*.so*"))) for name in ("libavutil", "libavcodec"))
     if util and codec:
