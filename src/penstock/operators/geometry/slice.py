@@ -124,7 +124,7 @@ class Slice(WindowCopy):
         elif shape is not None:
             stop = begin.astype("f8") + shape  # may exceed int32 for long recordings
         elif rel_shape is not None and rel_start is not None:
-            stop = np.maximum((rel_start.astype("f8") + rel_shape) * extent, begin)  # begin has a float32 rounding error
+            stop = np.maximum((rel_start.astype("f8") + rel_shape) * extent, begin)  # begin has float32 rounding errors
         elif rel_shape is not None:
             stop = begin + rel_shape * size
         else:
