@@ -14,7 +14,7 @@ MODULE, PROJECT = "my_effects", "my-effects"  # names in the template
 
 
 class Refused(Exception):
-    """Why nothing was written."""
+    """The package was not written; the text is the reason."""
 
 
 def create(name: str, parent: Path) -> list[Path]:

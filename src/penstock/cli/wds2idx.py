@@ -31,7 +31,7 @@ class IndexCreator:
         self.close()
 
     def close(self) -> None:
-        """Nothing stays open between calls."""
+        """Has no effect: no file stays open between calls."""
 
     @staticmethod
     def split_name(filepath: str) -> tuple[str, str]:
