@@ -164,7 +164,7 @@ def test_constants_that_differ_from_call_to_call_become_data(monkeypatch):
 
 
 def too_large():
-    return ndd.crop(images(), crop=(9, 9))  # the line in error messages
+    return ndd.crop(images(), crop=(9, 9))  # the line that errors tell
 
 
 @pytest.mark.parametrize("mode", [ndd.EvalMode.sync_cpu, ndd.EvalMode.sync_full], ids=lambda m: m.name)
@@ -186,7 +186,7 @@ def test_errors_come_out_of_the_results_and_tell_the_line(mode):
                 look(value)
             text = str(caught.value)
             assert "operator `penstock.experimental.dynamic.crop`" in text
-            assert "in too_large" in text and "# the line in error messages" in text
+            assert "in too_large" in text and "# the line that errors tell" in text
             assert "[9, 9, 3] reaches out" in text and "Sample 0 of the batch" in text and "1 more bad sample" in text
     assert good.shape == [(6, 5, 3)] * 2  # the others have results
 
