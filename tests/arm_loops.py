@@ -17,7 +17,7 @@ SOURCES = (
     *(f"resample/{name}.cpp" for name in ("exact", "exact_avx2", "fixed_point", "fixed_point_avx2", "float_point")),
     *(f"resample/{name}.cpp" for name in ("fixed_point_avx512", "fixed_point_neon", "resample", "taps")),
 )
-# As CMakeLists.txt has them.
+# As in CMakeLists.txt.
 FLAGS = (
     "-std=c++17 -O3 -DNDEBUG -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra -Wno-parentheses "
     "-fvisibility=hidden"
@@ -28,7 +28,7 @@ FLAGS = (
 class Target:
     name: str
     compiler: str
-    emulator: tuple[str, ...]  # a processor of 256-bit vectors at most, on x86-64
+    emulator: tuple[str, ...]  # emulates a processor with at most 256-bit vectors on x86-64
 
     def missing(self) -> list[str]:
         return [program for program in (self.compiler, self.emulator[0]) if not shutil.which(program)]
@@ -39,7 +39,7 @@ ARM = Target("ARM, NEON", "aarch64-linux-gnu-g++", ("qemu-aarch64",))
 
 
 def build(target: Target, folder: Path, flags: list[str] = FLAGS) -> Path:
-    """The program, linked with all it needs."""
+    """Compiles and links the program."""
     folder.mkdir(parents=True, exist_ok=True)
     compiler = [*filter(shutil.which, ["ccache"]), target.compiler]
     sources = [ROOT / "kernels" / name for name in SOURCES] + [ROOT / "tests" / "arm" / "loops.cpp"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins on loopback for Google Cloud Storage (its XML interface) and Azure's blob storage: listings by pages,
-ranges, ETags and their errors, for requests that are signed as they have to be."""
+"""Local replacements for Google Cloud Storage (XML interface) and Azure blob storage: paged listings, ranges, ETags and
+errors. Requests must be signed correctly."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from object_server import CHANGED, ObjectServer, etag
 
 
 class GoogleServer(ObjectServer):
-    """Who asks needs the token, or one signed by the key of a service account. Without both anybody may ask."""
+    """Requests need the token, or one signed by the key of a service account. If neither is set, all requests are
+    allowed."""
 
     token: str | None = None
     public_key: Any = None
-    is_open: Callable[[str], bool] = staticmethod(lambda path: False)  # for paths that everybody may read
+    is_open: Callable[[str], bool] = staticmethod(lambda path: False)  # for public paths
 
     def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
         if (self.token is None and self.public_key is None) or self.is_open(self.path_of(urlsplit(request.path).path)):
@@ -37,7 +38,7 @@ class GoogleServer(ObjectServer):
 
 
 def is_signed(token: str, key: Any) -> bool:
-    """Whether a JSON web token has the signature that belongs to the public key, by RSA and SHA-256."""
+    """Whether a JSON web token has a valid signature (RSA, SHA-256) for the public key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import padding
@@ -52,7 +53,7 @@ def is_signed(token: str, key: Any) -> bool:
 
 
 class AzureServer(ObjectServer):
-    """One account, in whose path containers are. Requests are signed by its key or have its shared access signature."""
+    """One account, with containers in its path. Requests are signed by its key or have its shared access signature."""
 
     account = "anaccount"
     key = base64.b64encode(b"the key of the account").decode()
@@ -75,7 +76,7 @@ class AzureServer(ObjectServer):
         return 403, b"<?xml version='1.0'?><Error><Code>AuthenticationFailed</Code></Error>"
 
     def signature(self, request: BaseHTTPRequestHandler) -> str:
-        """As the page "Authorize with Shared Key" of Azure's documentation says."""
+        """As in "Authorize with Shared Key" of Azure's documentation."""
         parts, headers = urlsplit(request.path), request.headers
         names = ["Content-Encoding", "Content-Language", "Content-Length", "Content-MD5", "Content-Type", "Date"]
         names += ["If-Modified-Since", "If-Match", "If-None-Match", "If-Unmodified-Since", "Range"]
@@ -93,7 +94,7 @@ class AzureServer(ObjectServer):
 
     def listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
         prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
-        # A listing may begin at a name, with it; `page` gives what comes after one.
+        # A listing may begin at a name, inclusive; `page` begins after a name.
         start = query.get("marker") or [name[:-1] for name in query.get("startFrom", []) if self.starts_after] or [""]
         page, folders, more = self.page(bucket, prefix, delimiter, start[0])
         blobs = "".join(

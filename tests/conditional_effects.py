@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions whose branches change items, attributes and globals in ways that the real DALI refuses, or does for the
-wrong samples. They are their own reference, as those of conditional_places.py."""
+"""Functions whose branches change items, attributes and globals in ways that the real DALI rejects, or applies to the
+wrong samples. They are their own reference, as in conditional_places.py."""
 
 from conditional_places import Holder, Slots
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions with conditionals. Called with plain numbers of one sample they are their own reference.
 
-`x` is an int32, `p` and `q` are booleans. What they return is a tuple.
+`x` is an int32, `p` and `q` are booleans. They return a tuple.
 """
 
 X = (0, 1, 2, 3, 4, 5)
@@ -195,7 +195,7 @@ def with_and_try(x, p, q):
 _PROGRAMS = [f for f in list(globals().values()) if callable(f) and not f.__name__.startswith("_")]
 
 
-# What the real DALI does not have:
+# Not supported by the real DALI:
 BEYOND = [nested_return, return_of_some_paths]
 PROGRAMS = [f for f in _PROGRAMS if f not in BEYOND]
 

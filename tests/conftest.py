@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on a GPU runs on an emulated device, or on GPU 0 where PENSTOCK_TEST_GPU=1 (`make gpu-test`)."""
+"""GPU tests run on an emulated device, or on GPU 0 with PENSTOCK_TEST_GPU=1 (`make gpu-test`)."""
 
 import ctypes
 import gc
@@ -27,13 +27,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """Twenty thousand tests are millions of objects, which each full collection would walk through."""
+    """The tests consist of millions of objects, which each full garbage collection would traverse."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_configure(config):
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell; programs would inherit it
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background; programs would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("PENSTOCK_TEST_GPU") == "1":
         return
@@ -44,7 +44,7 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True)
 def emulated_device():
-    """Fails a test in which the device failed, by a write outside of its memory, say."""
+    """Fails a test if the device failed, for example by an out-of-bounds write."""
     yield
     path = os.environ.get("PENSTOCK_CUDA_DRIVER")
     if path:
@@ -55,7 +55,7 @@ def emulated_device():
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """A folder of real files (photos500/, photos1280/, formats/), named by PENSTOCK_DATA."""
+    """The folder PENSTOCK_DATA with real files (photos500/, photos1280/, formats/)."""
     path = os.environ.get("PENSTOCK_DATA")
     if not path or not Path(path).is_dir():
         pytest.skip("PENSTOCK_DATA does not name a folder of real files")

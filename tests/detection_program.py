@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/ssd.py on made-up pictures whose boxes can be seen: white rectangles on black. For penstock and for DALI."""
+"""examples/ssd.py on artificial images with visible boxes: white rectangles on black. For penstock and for DALI."""
 
 import io
 import types
@@ -22,7 +22,7 @@ ANCHORS = np.array(
 
 
 def example(package="penstock"):
-    """The example's names, with `package` in the place of penstock."""
+    """The example's namespace, with `package` instead of penstock."""
     module = types.ModuleType("ssd_example")
     module.__file__ = str(EXAMPLE)
     text = (
@@ -51,7 +51,7 @@ def rectangles(sample):
 
 
 def samples(batches):
-    """Per sample the five outputs."""
+    """The five outputs of each sample."""
     for batch in batches:
         batch = [b.as_cpu() for b in batch]
         for i in range(len(batch[0])):
@@ -59,7 +59,7 @@ def samples(batches):
 
 
 def check_boxes(image, boxes, labels, margin=2.5):
-    """Inside of each box the picture is white, just outside of it black."""
+    """Checks that images are white inside each box and black just outside."""
     assert len(boxes) == len(labels) and boxes.shape[1:] == (4,) and (boxes >= 0).all() and (boxes <= 1).all()
     assert len(set(labels.tolist())) == len(labels)
     white = image.mean(axis=0) > (image.max() + image.min()) / 2
@@ -80,7 +80,7 @@ def check_boxes(image, boxes, labels, margin=2.5):
 
 
 def overlaps(a, b):
-    """(n, m) intersections over unions."""
+    """Intersections over unions (n, m)."""
     low, high = np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:])
     both = np.prod(np.maximum(high - low, 0), axis=-1)
     area = lambda x: np.prod(x[:, 2:] - x[:, :2], axis=1)  # noqa: E731
@@ -88,7 +88,8 @@ def overlaps(a, b):
 
 
 def check_targets(boxes, labels, offsets, classes):
-    """What the anchors found, decoded, is the box with that label; they found what they overlap, and each box one."""
+    """Checks that decoded matches are boxes with the right label, that anchors match overlapping boxes, and that each
+    box is matched."""
     x, y, w, h = np.stack([*(ANCHORS[:, :2] + ANCHORS[:, 2:]).T / 2, *(ANCHORS[:, 2:] - ANCHORS[:, :2]).T])
     dx, dy, dw, dh = (offsets * np.float32([0.1, 0.1, 0.2, 0.2])).T
     centre, extent = np.stack([x + dx * w, y + dy * h], 1), np.stack([w * np.exp(dw), h * np.exp(dh)], 1)

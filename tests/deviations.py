@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an operator may differ from DALI: bounded, so that any other disagreement is seen."""
+"""Allowed, bounded deviations of operators from DALI. Any other difference is detected."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Either:
-    """A reason why two results may differ, and how far: each element of output 0, DALI's and ours, has to be that of
-    one of the arrays that `outputs(x, layout, **arguments)` gives for a sample (a frame, without F in the layout), or
-    lie `between` them."""
+    """Reason and bound of a deviation: each element of output 0, DALI's and ours, must be equal to that of one of the
+    arrays returned by `outputs(x, layout, **arguments)` for a sample (or a frame, without F in the layout), or lie
+    `between` them."""
 
     reason: str
     outputs: Callable[..., list[np.ndarray]]

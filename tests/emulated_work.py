@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch asks of the GPU, as the emulated device counts it."""
+"""GPU work of a batch, counted by the emulated device."""
 
 import ctypes
 import os
@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 
 def work_of(stream: int) -> tuple[int, int]:
-    """How many kernels a stream was given, and how often the host has waited for it or for an event in it.
+    """Number of kernels launched on a stream, and of the host's waits for it or its events.
 
-    Where a pipeline prepares one batch ahead, the stream of the first one that `run(-1)` gives out has served for
-    nothing else."""
+    If a pipeline prepares one batch ahead, the stream of the first batch of `run(-1)` has no other work."""
     launches, waits = ctypes.c_int64(), ctypes.c_int64()
     library = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     library.emulated_counts(ctypes.c_void_p(stream), ctypes.byref(launches), ctypes.byref(waits))
@@ -18,14 +17,14 @@ def work_of(stream: int) -> tuple[int, int]:
 
 
 class Copied(NamedTuple):
-    """How often something was copied, and how many bytes."""
+    """Number of copies, and bytes."""
 
     copies: int
     nbytes: int
 
 
 class Copies:
-    """What is copied inside of a `with`: to the GPU, from it, on it by its driver."""
+    """Copies inside a `with` block: to the GPU, from it, and on it by the driver."""
 
     to_gpu = from_gpu = on_gpu = Copied(0, 0)
 
@@ -45,9 +44,9 @@ class Copies:
 
 
 def check_work(outputs, with_twice_the_samples, judged: bool = False) -> None:
-    """Nobody has waited for a batch on its way, but once for what a kernel says of its samples (`judged`), and it has
-    taken one launch or, where there are several phases, as many as one of twice the samples does. `outputs` are those
-    of `run(-1)`; the other pipeline is made only if needed."""
+    """Checks that the host did not wait for a batch, except once for a kernel's status (`judged`), and that it took one
+    launch or, with several phases, as many as for twice the samples. `outputs`: result of `run(-1)`; the other pipeline
+    is created only if needed."""
     launches, waits = work_of(outputs[0].stream)
     assert waits == judged, f"the host has waited for the GPU {waits} times"
     if launches > 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoded test images, and what they are to look like decoded, from Pillow and the definitions of the colour spaces."""
+"""Encoded test images, and their expected pixels, from Pillow and the definitions of the colour spaces."""
 
 import io
 
@@ -12,7 +12,7 @@ NUMPY = {0: "u1", 1: "u2", 2: "u4", 4: "i1", 5: "i2", 6: "i4", 9: "f4"}
 
 
 def photograph(seed: int, h: int, w: int, mode: str = "RGB") -> Image.Image:
-    """Smooth colours: JPEG would make noise of noise."""
+    """Smooth colours, as JPEG distorts noise too much."""
     rng = np.random.default_rng(seed)
     small = rng.integers(0, 256, (h // 6 + 2, w // 6 + 2, 4)).astype("u1")
     return Image.fromarray(small).resize((w, h), Image.BICUBIC).convert(mode)
@@ -41,7 +41,7 @@ def jpegs() -> list[np.ndarray]:
 
 
 def mixed() -> list[np.ndarray]:
-    """One of each other format; misnamed files need no test as there are no names."""
+    """One image of each other format. Misnamed files need no test, as there are no names."""
     return [
         encode(photograph(1, 45, 67, "RGBA"), "PNG", exif=oriented(8)),
         encode(photograph(2, 20, 30, "L"), "PNG"),

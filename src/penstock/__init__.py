@@ -54,7 +54,7 @@ else:
     )
 
     def __getattr__(name):
-        """`penstock.tfrecord` and other modules need no import of their own, as in DALI."""
+        """Imports modules such as `penstock.tfrecord` on first use, as in DALI."""
         if name in _WITHOUT_IMPORT:
             import importlib
 

@@ -13,7 +13,7 @@ from .registry.composing import cpu_ops, gpu_ops, mixed_ops
 from .registry.op_schema import GetSchema, OpSchema, TryGetSchema
 from .tensors import TensorCPU, TensorGPU, TensorListCPU, TensorListGPU
 
-__path__: list[str] = []  # a package, as programs import `nvidia.dali.backend_impl.types`
+__path__: list[str] = []  # makes it a package, as programs import `nvidia.dali.backend_impl.types`
 __all__ = [
     "GetSchema",
     "OpSchema",
@@ -24,7 +24,7 @@ __all__ = [
     "TryGetSchema",
     "types",
 ]
-__cuda_version__ = 13492  # of DALI 2.4.0 for CUDA 13, as programs compare it; penstock needs no toolkit
+__cuda_version__ = 13492  # value of DALI 2.4.0 for CUDA 13, for programs that compare it; penstock needs no toolkit
 
 
 def deprecation_warning(what: str) -> None:

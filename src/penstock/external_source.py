@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`external_source` and `ExternalSource` under the path from which programs for DALI also import them."""
+"""`external_source` and `ExternalSource`, under another import path of DALI programs."""
 
 from .fn import external_source
 from .ops import ExternalSource

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sources reach worker processes that are started afresh."""
+"""Pickling of sources for spawned worker processes."""
 
 from .external.by_value import pickle_by_value
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pickler of sources that are sent to worker processes."""
+"""Pickler for sources that are sent to worker processes."""
 
 from .external.by_value import Pickler as DaliCallbackPickler
 

@@ -20,8 +20,8 @@ class Feature(NamedTuple):
     """One feature of an example; made by `FixedLenFeature` and `VarLenFeature`."""
 
     dtype: int  # string, int64 or float32
-    default: Any  # where an example lacks it
-    shape: tuple[int, ...] | None  # of one value; of VarLenFeature all extents but the first, None if none was given
+    default: Any  # used if an example does not have the feature
+    shape: tuple[int, ...] | None  # whole shape; VarLenFeature: extents after the first, or None
     is_fixed: bool
 
     def __repr__(self) -> str:

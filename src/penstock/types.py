@@ -22,7 +22,7 @@ from .graph.node import DataNode as _DataNode
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-# The members of the enumerations are names of this module, too.
+# The members of the enumerations are also names of this module.
 NO_TYPE = DALIDataType.NO_TYPE
 UINT8 = DALIDataType.UINT8
 UINT16 = DALIDataType.UINT16
@@ -105,7 +105,7 @@ class _OfEachType(Generic[_Made]):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # made below
+    if TYPE_CHECKING:  # defined below
 
         def int8(self) -> _Made: ...
         def int16(self) -> _Made: ...
@@ -194,7 +194,7 @@ def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | 
     return _ScalarNode(array, node) if scalar and node.device == "cpu" else node
 
 
-# To type checkers one number is both, a node and a `ScalarConstant`, as it depends on the place what it becomes.
+# For type checkers, a single number is both a node and a `ScalarConstant`, as the result depends on where it is called.
 @overload
 def Constant(
     value: float | np.generic,
@@ -242,7 +242,7 @@ def Constant(
     """
     alone = shape is None and not layout and device is None and not kwargs
     if alone and dtype is None and isinstance(value, (np.generic, np.ndarray)) and not np.ndim(value):
-        dtype = value.dtype  # a number that has a type keeps it
+        dtype = value.dtype  # NumPy numbers keep their type
     if alone and not _trace.stack() and not np.ndim(value):
         return ScalarConstant(value, dtype)
     return ConstantNode(device or "cpu", value, dtype, shape, layout, **kwargs)

@@ -84,7 +84,7 @@ class Video:
             raise ValueError(f"image_type takes RGB or YCbCr; got {image_type!r}")
         open_ffmpeg()
         self.path, self._as_ycbcr = os.fspath(path), int(image_type == DALIImageType.YCbCr)
-        storage.version(self.path)  # OSError if there is none
+        storage.version(self.path)  # raises OSError if the file does not exist
         info, codec, error = np.zeros(4, "i8"), ctypes.create_string_buffer(_CODEC_BYTES), _error()
         with storage.scanning(storage.is_url(self.path)):
             handle = library().video_open(os.fsencode(self.path), address(info), codec, error)
@@ -93,9 +93,9 @@ class Video:
         self._opened: _Handle | None = _Handle(handle)
         self._n, self.height, self.width, self.rotation = info.tolist()
         self.codec = codec.value.decode()
-        self.times, is_key = np.zeros(self._n), np.zeros(self._n, "?")  # seconds at which frames are shown
+        self.times, is_key = np.zeros(self._n), np.zeros(self._n, "?")  # presentation times in seconds
         library().video_timeline(handle, address(self.times), address(is_key))
-        self.key_frames = np.flatnonzero(is_key)  # numbers of the frames that are decoded without others
+        self.key_frames = np.flatnonzero(is_key)  # frames that can be decoded without others
         self.times.flags.writeable = self.key_frames.flags.writeable = False
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class Video:
         bad = ~((at >= self.times[0]) & ((at < end) | (at <= self.times[-1])))
         if bad.any():
             raise ValueError(f"{np.extract(bad, at)[0]:g} s is outside of the video, {self.times[0]:g} to {end:g} s")
-        # Times are exact only as far as a file's clock is.
+        # Times are only as exact as the file's clock.
         return self[np.maximum(np.searchsorted(self.times, at + 1e-6, "right") - 1, 0)]
 
     def played_in(self, start: float, stop: float) -> np.ndarray:
@@ -193,7 +193,7 @@ class Video:
                 yield frame
         finally:
             library().video_stream_close(stream)
-            del handle  # until here the video stays open
+            del handle  # keeps the video open until here
 
     def close(self) -> None:
         """Closes the file. The video can't be used afterwards."""
@@ -231,7 +231,7 @@ class Video:
 
 
 class _Handle:
-    """An OpenedVideo of native code, until nobody needs it any more."""
+    """Owns a native OpenedVideo."""
 
     def __init__(self, value: int):
         self.value = value
@@ -239,7 +239,7 @@ class _Handle:
 
 
 def _pixels(shape: tuple[int, ...]) -> np.ndarray:
-    """Memory from the pool, for new memory is dear: the system fills it with zeros, page by page."""
+    """An array in pool memory, as new memory is expensive: the system clears each page."""
     memory = Buffer(math.prod(shape))
     return view(memory.address, shape, np.dtype("u1"), memory)
 

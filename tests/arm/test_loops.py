@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loops in NEON give the bits of those in AVX2: compiled for both, run by QEMU. tools/arm_test.sh runs the other
-tests on an emulated ARM, which takes long."""
+"""NEON loops give the same bits as AVX2 loops: compiled for both and run by QEMU. tools/arm_test.sh runs the other
+tests on an emulated ARM, which is slow."""
 
 import pytest
 

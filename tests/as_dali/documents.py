@@ -2,8 +2,8 @@
 """Runs the code of documents about DALI as it stands in them, cell by cell: `python -m penstock.as_dali documents.py
 FILE FOLDER [gpu]`, with two JAX devices. What cells print is compared with what the document says they print.
 
-What is changed is listed below: paths to pictures, what newer releases of JAX call otherwise, drawing, and, without
-GPUs, the device. The documents are not part of this repository; `PENSTOCK_DOCUMENTS` names their folder."""
+Changes are listed below: paths of images, names that newer JAX releases have changed, drawing, and, without GPUs, the
+device. The documents are not part of this repository; `PENSTOCK_DOCUMENTS` is their folder."""
 
 import io
 import re
@@ -20,12 +20,12 @@ CHANGES = [
     (r'"\.\./\.\./data/images"', repr(FOLDER)),
     (r"os\.path\.join\(data_root_dir, 'db', 'single', 'jpeg'\)", repr(FOLDER)),
     (r"os\.environ\['DALI_EXTRA_PATH'\]", "''"),
-    (r"\.device\(\)", ".device"),  # a property of JAX's arrays by now
-    (r"(\w+)\.device_buffers\[(\d)\]", r"\1.addressable_shards[\2].data"),  # gone from JAX
+    (r"\.device\(\)", ".device"),  # now a property of JAX arrays
+    (r"(\w+)\.device_buffers\[(\d)\]", r"\1.addressable_shards[\2].data"),  # removed from JAX
     (r"%%timeit", ""),  # of notebooks; the cell runs once
 ]
 WITHOUT_GPU = [(r'device="mixed"', 'device="cpu"'), (r"\.gpu\(\)", ""), (r"device_id=1", "device_id=0")]
-# What is the same in what documents print and what is printed here.
+# Equivalent forms of printed text.
 SAME = [
     (r"jaxlib\.[\w.]*ArrayImpl", "ArrayImpl"),
     (r"nvidia\.dali\.", "penstock."),
@@ -36,7 +36,7 @@ SAME = [
 SAME_WITHOUT_GPU = [(r"cuda", "cpu")]
 # Without a second GPU.
 NOT_COMPARED = {("001", 19)} if not GPU else set()
-# In the document whose lines have lost their indentation: lines of code and of what it prints, cell by cell.
+# For the document whose lines have lost their indentation: lines of code and of its output, by cell.
 LINES = {
     "001": [
         *((1, 0), (10, 0), (6, 0), (1, 0), (3, 0), (1, 0), (6, 5), (3, 0), (3, 1), (4, 1), (7, 0), (4, 22), (1, 0)),
@@ -48,7 +48,7 @@ LINES = {
 
 
 def indented(lines: list[str]) -> list[str]:
-    """A level more behind a colon, until a `return`."""
+    """Indents one more level after a colon, until a `return`."""
     depth, out = 0, []
     for line in lines:
         out.append("    " * depth + line)
@@ -70,7 +70,7 @@ def cells() -> list[tuple[str, list[str]]]:
         return [
             ("\n".join(indented(lines[i + 1 : i + 1 + n])), lines[i + 1 + n : i + 1 + n + p]) for i, (n, p) in found
         ]
-    if not starts:  # one program between prose
+    if not starts:  # a single program within prose
         begin = next(i for i, line in enumerate(lines) if line.startswith("from nvidia"))
         end = max(i for i, line in enumerate(lines) if line.startswith("    backward("))
         return [("\n".join(lines[begin : end + 1]), [])]
@@ -93,7 +93,7 @@ def changed(text: str, changes: list) -> str:
 
 
 def without_drawing() -> None:
-    """Without Matplotlib, what is drawn is checked to be pictures."""
+    """Replaces Matplotlib by a check that images are drawn."""
 
     def imshow(image):
         assert image.ndim == 3 and image.shape[2] == 3 and image.dtype == "uint8" and int(image.max()) > 50
@@ -108,7 +108,7 @@ def without_drawing() -> None:
 
 
 def in_order(line: str) -> str:
-    """Sets are printed in any order."""
+    """Sorts printed sets."""
     return re.sub(r"\{([^{}:]*)\}", lambda m: "{" + ", ".join(sorted(m[1].split(", "))) + "}", line)
 
 

@@ -15,7 +15,7 @@ IMAGES = str(ROOT / "examples" / "data")
 
 
 def python(*args, path=(), cwd=None, code=0, **env):
-    """Standard output and error of a Python process that finds penstock in src."""
+    """Standard output and error of a Python process with src on its path."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT / "src"])), **env}
     done = subprocess.run([sys.executable, *map(str, args)], capture_output=True, text=True, env=environment, cwd=cwd)
     assert done.returncode == code, done.stdout + done.stderr
@@ -29,7 +29,7 @@ def write(path, text):
 
 
 def test_the_very_same_modules():
-    """Whatever module penstock has, `nvidia.dali` has, also those made at run time and those to come."""
+    """`nvidia.dali` has all modules of penstock, including those created at run time and future ones."""
     python(
         "-c",
         """if True:
@@ -152,7 +152,7 @@ def test_worker_processes(tmp_path, method):
 
 
 def test_worker_processes_without_the_runner(tmp_path):
-    """The import stands where workers don't come by, and penstock is on the path of the program only."""
+    """Workers do not execute the import, and penstock is only on the program's path."""
     text = SPAWNED.replace("import sys", f"import sys; sys.path.append({str(ROOT / 'src')!r})")
     text = text.replace(
         "    import nvidia.dali.fn",
@@ -166,8 +166,8 @@ def test_worker_processes_without_the_runner(tmp_path):
 
 
 def test_other_processes_of_the_program(tmp_path):
-    """Launchers start `python script.py` for each rank; whatever they start is covered, deeper levels too. The user's
-    own sitecustomize still runs."""
+    """Launchers start `python script.py` for each rank. Their child processes are covered at any depth. The user's own
+    sitecustomize still runs."""
     write(tmp_path / "sitecustomize.py", "import os\nos.environ['THEIRS'] = os.environ.get('THEIRS', '') + 'x'\n")
     child = write(tmp_path / "child.py", "import nvidia.dali, os; print(nvidia.dali.__name__, os.environ['THEIRS'])")
     launcher = write(tmp_path / "a.py", "import subprocess, sys\nsubprocess.run([sys.executable, *sys.argv[1:]])\n")
@@ -176,7 +176,7 @@ def test_other_processes_of_the_program(tmp_path):
 
 
 def _site(folder, nvidia_is_regular):
-    """A folder to import from: NumPy, and a package of NVIDIA's that is not DALI."""
+    """A folder for imports with NumPy and an NVIDIA package other than DALI."""
     import numpy
 
     site = folder / "site"

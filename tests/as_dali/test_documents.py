@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of documents about DALI runs as it stands in them (see documents.py); where they are not at hand, the
-programs that restate them do: tests/plugin/test_jax_documents.py, test_as_dali.py."""
+"""The code of documents about DALI runs unchanged (see documents.py). Without these documents, equivalent programs are
+tested: tests/plugin/test_jax_documents.py, test_as_dali.py."""
 
 import os
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every public module, class, function, member and parameter of DALI is there under its own name, or is named here with
-the reason. reference/face.json, read off the real DALI by reference/read_face.py, says what there is."""
+"""Every public module, class, function, member and parameter of DALI exists under its name, or is listed here with a
+reason. reference/face.json lists them, created from the real DALI by reference/read_face.py."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FACE = json.loads((ROOT / "tests" / "reference" / "face.json").read_text())
 
-# What is not there on purpose: a pattern of the name and why.
+# Deliberately missing: pattern of the name, reason.
 ABSENT = {
     r"(fn|ops)(\.\w+)*\.hidden.*": "DALI's own place for the code of old names; the names themselves are tested",
     r"ops\.register_(cpu|gpu)_op": "operators are declared as classes, see CONTRIBUTING.md",
@@ -41,7 +41,7 @@ ABSENT = {
     r"reducers\.(?!DaliCallbackPickler).*": "steps of DALI's own pickler",
     r"tensors\.(Pipeline(Batch|Tensor)Adapter|format_(batch|tensor))": "what DALI prints tensors with",
 }  # fmt: skip
-# Operators of families that are still to come; tests/test_schema.py compares the others with DALI's in full.
+# Operators of families that are not implemented yet. tests/test_schema.py compares the others completely with DALI's.
 TO_COME = re.compile(
     r"(fn|ops|experimental\.dynamic)\.(.*\.)?(\w*(reader|resample|spectrum|spectrogram|nonsilent|mel_?filter|mfcc|decibels|preemphasis"
     r"|fits|video|audio|numpy|caffe2?|coco|webdataset|nemo_?asr|sequence)\w*|inputs(\.\w+)?"
@@ -113,7 +113,7 @@ def _has(framework):
 
 
 def test_the_comparison_sees_what_is_missing(tmp_path):
-    """It is not content with everything."""
+    """The comparison fails if something is missing."""
     wanted = {
         "modules": {
             "nvidia.dali.types": {

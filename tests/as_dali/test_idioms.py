@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs written for DALI have in common, under `python -m penstock.as_dali`, against what DALI itself gives.
+"""Idioms of programs written for DALI, run with `python -m penstock.as_dali`, compared with DALI's results.
 
-reference/idioms.json is what DALI 2.4 printed: `python tests/as_dali/programs/idioms.py examples/data`.
-tests/conformance/test_idioms_of_programs.py sees whether it still does."""
+reference/idioms.json is DALI 2.4's output of `python tests/as_dali/programs/idioms.py examples/data`.
+tests/conformance/test_idioms_of_programs.py checks that it is up to date."""
 
 import json
 import os
@@ -16,12 +16,12 @@ pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests" / "as_dali" / "programs" / "idioms.py"
 EXPECTED = json.loads((ROOT / "tests" / "reference" / "idioms.json").read_text())
-# Means and deviations of values that went through resampling and colour operators in 8 bits.
+# Tolerances for means and deviations after resampling and colour operators in 8 bits.
 LARGEST = {"uint8": 0.1, "float16": 0.01, "float32": 0.01}
 
 
 def different(name, got, want):
-    """Where two outputs differ: a path, or nothing."""
+    """The path at which two outputs differ, or nothing."""
     if want and isinstance(want[0], list) and not (len(want) == 4 and isinstance(want[1], str)):
         assert len(got) == len(want), f"{name}: {len(got)} for {len(want)}"
         return [d for i, (g, w) in enumerate(zip(got, want)) for d in different(f"{name}[{i}]", g, w)]

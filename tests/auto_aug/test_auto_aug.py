@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic augmentation in pipelines: one operator where it can be, devices, threads, sequences, and augmentations of
-the user's own. Steps are tested in tests/operators/augment, DALI's numbers in tests/conformance."""
+"""Automatic augmentation in pipelines: fusion into one operator, devices, threads, sequences, user-defined
+augmentations. Steps are tested in tests/operators/augment, DALI's numbers in tests/conformance."""
 
 import warnings
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock doctor`: what is there, what is missing, what follows. On the emulated device, in other processes."""
+"""`penstock doctor`: what is available, what is missing, advice. On the emulated device, in other processes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(os.environ.get("PENSTOCK_TEST_GPU") == "1", reas
 
 
 def doctor(**environment):
-    """The report's lines, by their names, and what follows from them."""
+    """The report's lines by name, and its advice."""
     done = subprocess.run(
         [sys.executable, "-m", "penstock", "doctor"],
         env=os.environ | environment,
@@ -42,7 +42,7 @@ def test_all_that_matters_is_told():
 
 
 def test_for_programs():
-    """`--json` says the same as the text."""
+    """`--json` has the same content as the text."""
     done = subprocess.run(
         [sys.executable, "-m", "penstock", "doctor", "--json"], text=True, capture_output=True, timeout=120
     )

@@ -42,11 +42,11 @@ def test_it_is_built_installed_and_tested(tmp_path):
     files = {"gain.py", "libcolour_tricks.so"} | {f"kernels/colour_tricks/gain.{e}" for e in ("h", "cpp", "cu")}
     assert {f"colour_tricks/{name}" for name in files} <= set(names)
     zipfile.ZipFile(wheel).extractall(site)
-    # Away from its sources, so that what is tested is what was installed.
+    # Outside of its sources, so that the installed package is tested.
     shutil.copytree(project / "tests", tmp_path / "tests")
     found = os.pathsep.join([str(site), str(ROOT / "src")])
     shown = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=tmp_path, PYTHONPATH=found)
-    # The GPU is an emulated one, if there is no other and a compiler for it.
+    # On the emulated GPU if there is no other GPU and a compiler is available.
     assert re.search(r"^(7 passed|4 passed, 3 skipped)", shown, re.M)
 
 

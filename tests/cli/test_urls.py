@@ -50,7 +50,7 @@ def test_cp(server, capsys, tmp_path):
 
 
 def test_cp_of_what_is_large(server, tmp_path, monkeypatch):
-    """By pieces, and anew after an answer that was cut off."""
+    """Copied in pieces, with a retry after a truncated response."""
     from penstock.core import object_stores
 
     monkeypatch.setattr(object_stores, "_PIECE", 1 << 16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines for the tests of workers, and how to get at their processes."""
+"""Pipelines for the tests of workers, and access to their processes."""
 
 import os
 import time
@@ -51,13 +51,13 @@ def pool_of(pipe: Pipeline):
 
 
 def processes(pipe):
-    """The pids of the workers there are now."""
+    """The pids of the current workers."""
     links = [m.link for m in pool_of(pipe).slots]
     return [link._process.pid for link in links if link is not None and link._process is not None]
 
 
 def wait_until(condition, seconds=60.0):
-    """A test that waits in vain may take long; one must not fail because the machine is busy."""
+    """The timeout is long, so that tests do not fail on a busy machine."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it took too long"

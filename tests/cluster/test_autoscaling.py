@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many workers there are: by how long the trainer waits, within limits, and whatever happens meanwhile."""
+"""The number of workers follows the trainer's waiting time, within limits, also when workers fail."""
 
 import os
 import queue
@@ -20,8 +20,8 @@ from penstock.cluster.worker_pool import WorkerPool
 
 
 def run(scaling, n, looks, waits, works):
-    """The numbers of workers at each look, one second apart. `waits(n)`: which part of the time the trainer waits;
-    `works(n)`: how many workers are busy."""
+    """The number of workers at each of `looks` checks, one second apart. `waits(n)`: fraction of time for which the
+    trainer waits; `works(n)`: number of busy workers."""
     numbers, waited, busy = [], 0.0, 0.0
     for second in range(looks):
         scaling.waited = waited
@@ -38,11 +38,11 @@ class Waited(Autoscaler):
 
 
 def test_grows_until_the_trainer_does_not_wait():
-    needed = 6  # workers keep the trainer busy
+    needed = 6  # workers required to keep the trainer busy
     numbers = run(Waited(1, 64), 1, 60, lambda n: max(0.0, 1 - n / needed), lambda n: min(n, needed))
     assert numbers[-1] in (needed, needed + 1)
     assert max(numbers) <= needed + 1
-    assert len(set(numbers[-20:])) == 1  # and stays there
+    assert len(set(numbers[-20:])) == 1  # the number is stable
 
 
 def test_shrinks_to_what_is_needed_but_not_at_once():
@@ -58,7 +58,7 @@ def test_limits_hold():
 
 
 def test_workers_that_are_idle_would_not_help():
-    """The trainer waits for something else, such as its own part of the graph."""
+    """The trainer waits for something other than the workers, such as its own part of the graph."""
     assert set(run(Waited(1, 9), 3, 40, lambda n: 0.5, lambda n: 1.9)) == {3}
 
 
@@ -108,7 +108,7 @@ class Queued:
 
 @pytest.fixture
 def by_hand(monkeypatch):
-    """Nothing but the test changes how many workers there are."""
+    """Only the test changes the number of workers."""
     monkeypatch.setattr(pool_module, "PERIOD_SECONDS", 1e6)
 
 
@@ -124,10 +124,10 @@ def test_who_leaves_answers_first(by_hand):
             assert workers.size == 1
         assert all(workers.wait(b) for b in batches)
         wait_until(lambda: len(workers.slots) == 1)
-        assert sorted(made) == [b.order.number for b in batches]  # each once
+        assert sorted(made) == [b.order.number for b in batches]  # each batch exactly once
         with workers._lock:
             workers._resize(3)
-        assert {m.index for m in workers.slots} >= {0, 1}  # the lowest that are free
+        assert {m.index for m in workers.slots} >= {0, 1}  # the lowest free indices
     finally:
         workers.close()
 
@@ -146,7 +146,7 @@ def test_threads_end_with_their_workers(by_hand):
 
 
 class Flaky(Queued):
-    """A worker that can't be started while `down` has something in it."""
+    """A worker that can't be started while `down` is not empty."""
 
     def __init__(self, index, down):
         super().__init__(index, 0.0, [])
@@ -179,7 +179,7 @@ def files(tmp_path):
 
 
 def test_processes_come_and_go(files, monkeypatch):
-    """Slow batches bring workers, a slow trainer sends them away; the batches stay what they are."""
+    """Slow batches add workers, and a slow trainer removes them; the batches are unchanged."""
     monkeypatch.setattr(pool_module, "PERIOD_SECONDS", 0.3)
     pipe = pictures(files, slow=True, workers=1, max_workers=3)
     pipe.build()
@@ -189,7 +189,7 @@ def test_processes_come_and_go(files, monkeypatch):
         end = time.monotonic() + 60
         while workers.size != size:
             assert time.monotonic() < end, f"{workers.size} workers"
-            whole, _, labels = pipe.run()  # not what is large: copying it would be the trainer's work
+            whole, _, labels = pipe.run()  # not the large output: the trainer would spend time copying it
             batches.append(values((whole, labels)))
             time.sleep(seconds_of_training)
 

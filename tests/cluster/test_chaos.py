@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers and trainers that are killed at random: a minute of tests/soak/soak_workers.py, and programs that go on."""
+"""Workers and trainers that are killed at random: a minute of tests/soak/soak_workers.py, and programs that are
+resumed."""
 
 import hashlib
 import json
@@ -48,7 +49,7 @@ pipe.close()
 
 
 def test_a_trainer_that_is_killed_goes_on_with_other_workers(tmp_path):
-    """Of what it had given out, nothing changes; behind its last checkpoint nothing is missing."""
+    """Batches already returned do not change, and none is missing after the last checkpoint."""
     rng, n = np.random.default_rng(3), 40
     (tmp_path / "pictures").mkdir()
     files, state, log = write_pictures(tmp_path / "pictures"), tmp_path / "state", tmp_path / "log"

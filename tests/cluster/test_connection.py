@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections between trainer and workers: who may connect, where workers listen, and how batches come."""
+"""Connections between trainer and workers: authentication, addresses, and transfer of batches."""
 
 import os
 import pickle
@@ -44,7 +44,7 @@ def accepting(server, found):
 
 
 def test_who_does_not_have_the_token_is_turned_away(server, tmp_path):
-    """Whatever they send is not unpickled; who has it is served then."""
+    """Data of unauthenticated clients is not unpickled; authenticated ones are served afterwards."""
     Bomb.path = str(tmp_path / "unpickled")
     found = []
     thread = accepting(server, found)
@@ -74,7 +74,7 @@ def test_a_worker_that_does_not_have_the_token_is_not_believed(server):
     def pretend():
         sock, _ = server.accept()
         with sock:
-            sock.sendall(sock.recv(32))  # sends back what it gets
+            sock.sendall(sock.recv(32))  # echoes the challenge
             sock.sendall(sock.recv(32))
             sock.recv(1)
 
@@ -85,7 +85,7 @@ def test_a_worker_that_does_not_have_the_token_is_not_believed(server):
 
 
 def test_proofs_are_of_this_connection(server):
-    """What one end sent once is of no use to another one."""
+    """A proof can't be replayed on another connection."""
     a, b = socket.socketpair()
     heard = []
     thread = threading.Thread(target=lambda: wire.prove(b, TOKEN, b"worker", b"trainer", 20))
@@ -125,7 +125,7 @@ def test_no_public_address(monkeypatch, ip, listens):
 
 
 def test_batches_over_the_wire(tmp_path):
-    """Of several outputs, dense and ragged, while others are asked for."""
+    """Several outputs, dense and ragged, while further batches are requested."""
     files = write_pictures(tmp_path)
     plain, pipe = pictures(files), pictures(files)
     pipe.build()
@@ -148,7 +148,7 @@ def test_batches_over_the_wire(tmp_path):
     found = {}
     for _ in range(n):
         answer, batches = connection.receive()
-        assert all(isinstance(names, OfReader) for names in answer.names)  # a few bytes a sample
+        assert all(isinstance(names, OfReader) for names in answer.names)  # a few bytes per sample
         found[answer.number] = [[np.array(b.sample(i)) for i in range(SIZE)] for b in batches]
     for i in range(n):
         for a, b in zip(values(plain.run()), found[i]):

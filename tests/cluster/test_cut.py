@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the graph of a pipeline is cut: as little as possible is sent by workers on other machines."""
+"""The cut of a pipeline's graph: workers on other machines send as little data as possible."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def far_away(monkeypatch):
-    """Processes of this machine, of which each batch is treated as if it came from another one."""
+    """Local processes whose batches are treated as if they came from another machine."""
     monkeypatch.setattr(distributed, "sends_over_network", lambda settings: bool(settings.workers))
 
 
@@ -62,7 +62,7 @@ def trimmed(data, labels):
 
 
 def filled(data, labels):
-    """What is filled is not normalised: there is no window before."""
+    """Filled values are not normalised, so the window can't be applied before."""
     return fn.crop_mirror_normalize(
         fn.decoders.image(data), crop=(90, 90), out_of_bounds_policy="pad", fill_values=[7.0], std=[2.0]
     )
@@ -150,7 +150,7 @@ def test_conversions_are_done_here(files):
     pipe = defined(arithmetic)(files, workers=1)
     producer = parts(pipe)
     assert sorted(names(producer.rest)) == ["arithmetic", "arithmetic", "arithmetic", "cast", "flip", "transpose"]
-    assert len(producer.away.outputs) == 2  # what was resized, and a random factor
+    assert len(producer.away.outputs) == 2  # the resized images, and a random factor
     assert names(producer.away) == ["readers.file", "decoders.image", "resize", "random.uniform"]
     pipe.close()
 
@@ -181,7 +181,7 @@ def test_a_quarter_of_float32_is_sent(files, monkeypatch):
     monkeypatch.setattr(distributed, "sends_over_network", lambda settings: False)
     all_of_it = nbytes()
     assert all_of_it >= SIZE * 40 * 40 * 3 * 4
-    assert less <= SIZE * (40 * 40 * 3 + 4096)  # and a few numbers
+    assert less <= SIZE * (40 * 40 * 3 + 4096)  # plus a few numbers
 
 
 def test_errors_name_the_operator_that_was_called(files):

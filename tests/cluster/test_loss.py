@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that die, are stopped or can't work: each batch comes exactly once, in order, bit for bit the same."""
+"""Workers that die, are stopped or can't work: each batch arrives exactly once, in order, and bit for bit the same."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def files(tmp_path_factory):
 
 
 def memory_files(pid="self"):
-    """How many shared memory files of ours a process has open."""
+    """Number of penstock's shared memory files that a process has open."""
     folder = f"/proc/{pid}/fd"
     links = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if os.path.islink(f"{folder}/{fd}")]
     return sum("memfd:penstock" in link for link in links)
@@ -69,7 +69,7 @@ def test_a_stopped_worker_is_late_and_another_one_is_asked(files, monkeypatch):
     os.kill(stopped, signal.SIGSTOP)
     for i in range(20):
         assert_same(values(plain.run()), values(crewed.run()), i)
-    os.kill(stopped, signal.SIGCONT)  # what it sends now is dropped
+    os.kill(stopped, signal.SIGCONT)  # its data is now dropped
     wait_until(lambda: not pool_of(crewed).slots[0].is_late)
     for i in range(20):
         assert_same(values(plain.run()), values(crewed.run()), i)
@@ -87,7 +87,7 @@ def test_all_workers_stopped(files, monkeypatch):
     os.kill(pid, signal.SIGSTOP)
     for i in range(5):
         assert_same(values(plain.run()), values(crewed.run()), i)
-    crewed.close()  # ends it, though it is stopped
+    crewed.close()  # ends the process although it is stopped
     wait_until(lambda: not exists(pid))
 
 
@@ -97,7 +97,7 @@ def test_without_any_worker_left_the_trainer_makes_batches_with_one_warning(file
     all_ready(crewed)
     for pid in processes(crewed):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: all(m.state == "gone" for m in pool_of(crewed).slots))  # no batch is what they died of
+    wait_until(lambda: all(m.state == "gone" for m in pool_of(crewed).slots))  # no batch is blamed for their deaths
     with pytest.warns(UserWarning, match=r"no worker is left.*SIGKILL") as told:
         for i in range(12):
             assert_same(values(plain.run()), values(crewed.run()), i)
@@ -106,7 +106,7 @@ def test_without_any_worker_left_the_trainer_makes_batches_with_one_warning(file
 
 
 def test_workers_that_cannot_be_started(files, monkeypatch):
-    """As where the machine has no processes left: nobody waits for them for ever."""
+    """For example if the machine has reached its process limit: the pipeline does not wait forever."""
 
     def fails(link):
         raise OSError(11, "no processes left")
@@ -121,7 +121,7 @@ def test_workers_that_cannot_be_started(files, monkeypatch):
 
 
 def test_no_memory_for_a_batch(files, monkeypatch):
-    """It is asked for once more, of a worker that is started anew."""
+    """The batch is requested again from a new worker."""
     take, left = arena.Regions.take, [12]
 
     def takes(regions, nbytes):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers on another machine, which is a network namespace: batches, also while the cable is unplugged."""
+"""Workers on another machine (a network namespace): batches also arrive while the cable is unplugged."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that are actors of Ray: batches are those of the pipeline without any, also when actors are killed."""
+"""Workers that are Ray actors: batches are the same as without workers, also when actors are killed."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def pids(pipe):
 
 
 def how_they_come(pipe):
-    """Where the bytes of batches are: one name for each worker."""
+    """How each worker transfers its batches."""
     all_ready(pipe)
     connections = [m.link._connection for m in pool_of(pipe).slots]
     return ["Objects" if c is None else type(c._incoming).__name__ for c in connections]
@@ -134,7 +134,7 @@ def test_actors_are_gone_after_close_and_batches_stay(files):
 
 
 def test_a_program_that_leaves_the_cluster_makes_the_rest_itself(files):
-    """And starts no other one: many of Ray's functions do that where there is none."""
+    """It does not start another cluster, which many Ray functions would do if there is none."""
     plain, pipe = pictures(files), pictures(files, workers="auto")
     all_ready(pipe)
     there = pids(pipe)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that join a cluster of Ray and are taken away: nodes of Ray's own `cluster_utils` on this one."""
+"""Machines that join and leave a Ray cluster: nodes of Ray's `cluster_utils` on this machine."""
 
 import os
 import warnings
@@ -21,7 +21,7 @@ NODE = {"object_store_memory": 100 << 20, "include_dashboard": False}
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A machine for one worker of one thread, where this program is, too."""
+    """A machine for one worker with one thread, which also runs this program."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     paths = os.pathsep.join([str(Path(penstock.__file__).parents[1]), str(Path(__file__).parent)])
     env = {"env_vars": {"PYTHONPATH": paths}}
@@ -40,13 +40,13 @@ def files(tmp_path_factory):
 
 
 def ways(pipe):
-    """How the batches of each worker come."""
+    """How each worker transfers its batches."""
     connections = [m.link._connection for m in list(pool_of(pipe).slots) if m.link is not None]
     return [type(c._incoming) for c in connections if c is not None]
 
 
 class Compared:
-    """A pipeline with workers beside one without."""
+    """Compares a pipeline with workers to one without."""
 
     def __init__(self, files):
         order = {"random_shuffle": True}
@@ -67,7 +67,7 @@ class Compared:
 
 
 def test_machines_join_and_are_taken_away(cluster, files):
-    """Workers follow the machines there are, and batches stay the same meanwhile: each once, in order."""
+    """The workers follow the available machines, and each batch still arrives exactly once, in order."""
     rng, both = np.random.default_rng(0), Compared(files)
     all_ready(both.pipe)
     assert pool_of(both.pipe).size == 1
@@ -89,7 +89,7 @@ def test_machines_join_and_are_taken_away(cluster, files):
 
 
 def test_more_workers_than_there_is_room_for_wait_for_a_machine(cluster, files):
-    """As they do where Ray's autoscaler starts one; the others work meanwhile."""
+    """As when Ray's autoscaler starts one. The others keep working."""
     plain, pipe = pictures(files), pictures(files, workers="auto", min_workers=2, max_workers=2)
     pool_of(pipe)
     wait_until(lambda: [m.state for m in pool_of(pipe).slots].count("ready") == 1, SECONDS)

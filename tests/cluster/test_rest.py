@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left to the pipeline's own process: what is on the GPU, and what follows from it."""
+"""Work that remains in the pipeline's own process: GPU operators and those that depend on them."""
 
 import os
 
@@ -65,7 +65,7 @@ def back(data, labels):
 
 
 def both(data, labels):
-    """An output of the workers that is read here, too, and is given out twice."""
+    """An output of the workers that is also read here and returned twice."""
     x = fn.resize(fn.decoders.image(data), size=(9, 7))
     return x, x.gpu(), x, fn.reductions.sum(x.gpu())
 
@@ -108,7 +108,7 @@ def test_conditionals(files):
 
 
 def test_workers_decode(files):
-    """What the GPU does is done here, and nothing else is."""
+    """Only GPU work is done here."""
     pipe = defined(normalised)(files, workers=1)
     pipe.build()
     producer = pipe._executor._production.producer
@@ -121,7 +121,7 @@ def test_workers_decode(files):
 
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_bad_samples_of_both_parts(files, tmp_path, on_error):
-    """A file that no worker can decode, and pictures from which no window can be cut, which is found here."""
+    """A file that no worker can decode, and images too small for the crop, which is detected here."""
     damaged = tmp_path / "damaged.jpg"
     damaged.write_bytes(b"no picture")
 
@@ -137,7 +137,7 @@ def test_bad_samples_of_both_parts(files, tmp_path, on_error):
         assert (plain.sample_indices() == crewed.sample_indices()).all()
     listed = {e.operator for e in crewed.errors()}
     assert listed == {"fn.decoders.image", "fn.crop"}
-    last = 2 * N // SIZE - 1  # others may be on their way
+    last = 2 * N // SIZE - 1  # others may be in progress
     assert [e for e in crewed.errors() if e.iteration <= last] == [e for e in plain.errors() if e.iteration <= last]
     crewed.close()
 

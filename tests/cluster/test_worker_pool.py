@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is asked for which batch, with workers that are queues of this process."""
+"""Assignment of batches to workers, with workers that are queues of this process."""
 
 import queue
 import time
@@ -15,7 +15,7 @@ from penstock.core.errors import PipelineError
 
 
 class Mortal:
-    """A worker that answers `lives_for` orders, once it has got `least` of them, and dies."""
+    """A worker that waits for `least` orders, answers `lives_for` of them, and dies."""
 
     def __init__(self, index, lives_for, least):
         self.name, self._left, self._least = f"worker {index}", lives_for, least
@@ -67,7 +67,7 @@ def test_only_batches_that_were_begun_may_have_killed_a_worker():
 
 @pytest.mark.parametrize(("workers", "deaths"), [(3, "1[0-4]"), (1, "5")])
 def test_a_batch_that_kills_its_workers(workers, deaths):
-    """Nor does the trainer make it, where no worker is left."""
+    """The trainer does not compute it either, if no worker is left."""
     pool = WorkerPool(lambda i: Mortal(i, 0, 1), workers, 2, scaling(workers))
     try:
         (batch,) = asked(pool, 1)

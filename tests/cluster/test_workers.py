@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches made by workers are those of the pipeline without any."""
+"""Batches computed by workers are the same as without workers."""
 
 import json
 
@@ -35,7 +35,7 @@ def test_bytes_and_checkpoints_over_epochs(files, order):
 
 
 def test_samples_are_numpys(files):
-    """Not by our own pipeline: the pictures as Pillow decodes them."""
+    """Compared with Pillow's decoded images instead of our pipeline."""
     from PIL import Image
 
     pipe = pictures(files, workers=2)
@@ -49,7 +49,7 @@ def test_samples_are_numpys(files):
 
 
 def test_batches_stay_what_they_are_while_others_come(files):
-    """The memory of a batch is used again only when nobody has it."""
+    """The memory of a batch is reused only when nothing refers to it."""
     plain, crewed = pictures(files, random_shuffle=True), pictures(files, random_shuffle=True, workers=2)
     kept = [crewed.run() for _ in range(25)]
     for i, batch in enumerate(kept):
@@ -94,7 +94,7 @@ def test_iterator_of_pytorch(files):
 
 
 def test_iterator_of_jax(files):
-    """Whose decorator takes the pipeline's arguments."""
+    """The decorator accepts the pipeline's arguments."""
     pytest.importorskip("jax")
     from penstock.plugin.jax import data_iterator
 
@@ -129,7 +129,7 @@ def test_checkpoint_at_every_step_goes_on_with_other_workers(files):
 
 
 def test_going_on_with_other_shards_and_workers(files):
-    """The rest of an epoch is divided anew, and workers know its order, too."""
+    """The rest of an epoch is redistributed, and workers know its order."""
     before = pictures(files, random_shuffle=True, num_shards=2, shard_id=0, workers=2)
     for _ in range(2):
         before.run()
@@ -179,7 +179,7 @@ def test_stats_trace_and_serialisation(files, tmp_path):
     pipe.trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     names = {e["args"]["name"] for e in events if e["ph"] == "M"}
-    assert len([n for n in names if n.startswith("thread")]) == 2  # one of each worker
+    assert len([n for n in names if n.startswith("thread")]) == 2  # one per worker
     again = Pipeline.deserialize(pipe.serialize())
     assert again._settings.workers == 0
     pipe.close()

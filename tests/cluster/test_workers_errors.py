@@ -110,7 +110,7 @@ def test_functions_that_run_in_order(files):
 
 
 def test_functions_that_no_module_defines(files, monkeypatch):
-    """Of operators that may be called in any order, as a compiled function may."""
+    """Functions of operators without a fixed order, such as compiled functions."""
     from penstock.operators.python._function import UserFunction
 
     monkeypatch.setattr(UserFunction, "in_order", False)
@@ -146,7 +146,7 @@ def test_another_version_is_refused_by_name(files, monkeypatch):
 
 
 def test_other_data_at_the_worker_is_refused(tmp_path):
-    """A worker that finds other files, as one on another machine might."""
+    """A worker finds other files, as may happen on another machine."""
     write_pictures(tmp_path, 8)
 
     @pipeline_def(batch_size=2, num_threads=1)

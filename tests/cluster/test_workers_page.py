@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/workers.md runs, and gives what it says."""
+"""The code in docs/workers.md runs with the documented results."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two machines that are network namespaces of this one, with a cable of limited speed, and workers on one of them."""
+"""Two simulated machines: network namespaces connected by a cable of limited speed, with workers on one of them."""
 
 import os
 import pickle
@@ -14,7 +14,7 @@ TRAINER, WORKER = "10.77.0.1", "10.77.0.2"
 
 
 def possible() -> bool:
-    """Whether this process may make namespaces."""
+    """Whether this process may create namespaces."""
     if os.geteuid() or not shutil.which("ip") or not shutil.which("tc"):
         return False
     name = f"pk{os.getpid()}"
@@ -48,15 +48,15 @@ class Machines:
             run("tc", "-n", name, "qdisc", "add", "dev", "cable", "root", "tbf", *rate)
 
     def command(self, name: str, *command) -> list[str]:
-        """To run it on one of them."""
+        """The command line that runs a command on a machine."""
         return ["ip", "netns", "exec", name, *map(str, command)]
 
     def cable(self, state: str) -> None:
-        """Plugs it in ("up"), or out ("down")."""
+        """Connects ("up") or disconnects ("down") the cable."""
         run("ip", "-n", self.worker, "link", "set", "cable", state)
 
     def sent_bytes(self) -> int:
-        """By the worker's machine so far."""
+        """Bytes sent by the worker's machine so far."""
         text = run(*self.command(self.worker, "cat", "/sys/class/net/cable/statistics/tx_bytes"), capture_output=True)
         return int(text.stdout)
 
@@ -76,7 +76,7 @@ def two_machines(gbit: float = 10.0, mtu: int = 9000):
 
 
 def serve() -> None:
-    """In a process on the worker's machine: what an actor of Ray does there, without Ray."""
+    """Runs in a process on the worker's machine: does the same as a Ray actor, without Ray."""
     from penstock.cluster import ray_worker
 
     version, payload, token = pickle.load(sys.stdin.buffer)
@@ -92,8 +92,7 @@ def serve() -> None:
 
 
 def workers_on(machine: str) -> None:
-    """From now on processes on that machine are this program's workers, in place of actors of Ray: over the same
-    connections."""
+    """Uses processes on that machine as this program's workers instead of Ray actors, over the same connections."""
     from penstock.cluster import local_link, ray_link
 
     class WorkerLink(local_link.LocalLink):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program for each argument of each operator that DALI has on the CPU: the operator on small data, with that argument
-and those that it needs. Operators with cases of their own lend the first of them; the others are here."""
+"""A program for each argument of each of DALI's CPU operators: the operator on small data, with that argument and those
+it requires. Operators with their own cases use the first of them; the others are defined here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Program(NamedTuple):
     fed: Any = {}  # noqa: RUF012  (what `feed_input` gives: by name)
 
 
-# Former names, and the operators that they mean.
+# Former names, with the current operators.
 FORMER = {
     "AudioDecoder": "decoders__Audio",
     "COCOReader": "readers__COCO",
@@ -70,7 +70,7 @@ def _images(layout="HWC"):
 
 
 def made_up() -> dict[str, Program]:
-    """By DALI's name of the operator."""
+    """Programs by DALI's name of the operator."""
     pastes = {"in_ids": [np.int32([i, 0]) for i in range(3)]}
     return {
         "BatchPermutation": Program([], {}, True),
@@ -125,7 +125,7 @@ def _sound() -> np.ndarray:
 
 
 def readers(root: Path) -> dict[str, Program]:
-    """Of readers, with data made in `root`."""
+    """Programs of readers, with data created in `root`."""
     images = root / "images"
     for k, color in enumerate((30, 90, 150, 210)):
         folder = images / f"class{k % 2}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of arguments, layouts and volumes that other recipes leave out. What takes another shape per sample than as a
-constant is a column of its own."""
+"""Cases of arguments, layouts and volumes that other recipes omit. Arguments whose shape per sample differs from that
+of a constant are separate columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison with the real DALI. `--sample` (or PENSTOCK_CONFORMANCE=sample) takes a fixed part of the cases and leaves
-the report alone. `--part 3/8` runs every eighth test from the third on; the last of the eight writes the report."""
+"""Comparison with the real DALI. `--sample` (or PENSTOCK_CONFORMANCE=sample) runs a fixed part of the cases and does
+not change the report. `--part 3/8` runs every eighth test from the third on; the last of the eight writes the
+report."""
 
 import os
 import platform
@@ -23,7 +24,7 @@ def pytest_addoption(parser):
 
 
 def _part(config) -> tuple[int, int]:
-    """Which part, from 1 on, of how many."""
+    """(part, number of parts); parts count from 1."""
     i, n = (int(v) for v in (config.getoption("--part", "") or "1/1").split("/"))
     assert 1 <= i <= n, f"--part takes I/N with I in 1 to N, got {i}/{n}"
     return i, n
@@ -57,7 +58,7 @@ def pytest_sessionfinish(session, exitstatus):
     partial = config.getoption("--sample", False) or os.environ.get("PENSTOCK_CONFORMANCE") == "sample"
     partial |= config.getoption("--on-gpu", False)
     partial |= bool(config.getoption("keyword", "") or config.getoption("--every", 1) > 1)
-    partial |= hasattr(config, "workerinput")  # a process of pytest-xdist has its share of the cases only
+    partial |= hasattr(config, "workerinput")  # a pytest-xdist process runs only some of the cases
     if partial or any(".py" in a for a in config.args) or not report.TALLIES:
         return
     if not report.all_parts(*_part(config)):

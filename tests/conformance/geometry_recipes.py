@@ -134,12 +134,12 @@ _WARP_OPTIONS: list[dict[str, Any]] = [
 _ROTATE_OPTIONS: list[dict[str, Any]] = [{}, {"keep_size": True}, {"interp_type": NN}, {"fill_value": 42.0}]
 _AXES = ([0.0, 0.0, 1.0], [1.0, 0.5, -0.3])
 
-# Volumes are turned by matrices that differ in the last bits.
+# Rotation matrices of volumes differ in the last bits.
 _WARP_ULPS = 2048
 
 
 def _whole(rng, value):
-    """Sizes that are data are whole numbers here: DALI cuts those and rounds constants."""
+    """Sizes that are data are whole numbers here, as DALI truncates data but rounds constants."""
     return np.asarray(value) + rng.integers(-3, 4, np.shape(value))
 
 

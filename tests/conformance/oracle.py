@@ -24,7 +24,7 @@ pipeline_def: Any
 
 
 def load_dali() -> bool:
-    """Imports DALI; says whether it is there."""
+    """Imports DALI. Returns whether it is installed."""
     global dali_fn, dali_ops, dali_types, pipeline_def
     try:
         import nvidia.dali.fn as dali_fn
@@ -38,7 +38,7 @@ def load_dali() -> bool:
 
 @dataclass
 class Result:
-    """The outputs of a run, per output a list of samples, or what was raised."""
+    """The outputs of a run, a list of samples per output, or the exception."""
 
     outputs: list[list[np.ndarray]] = field(default_factory=list)
     layouts: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ def has_operator(name: str) -> bool:
 
 
 def has_gpu_forms(name: str) -> bool:
-    """Whether both have the operator on the GPU."""
+    """Whether both libraries have the operator on the GPU."""
     schema = harness.class_path(name).replace(".", "__").lower()
     return "gpu" in REGISTRY[name].devices and schema in {n.lower() for n in dali_ops.gpu_ops()}
 
@@ -102,7 +102,7 @@ def _feed(samples: list[np.ndarray], layout: str | None) -> Any:
 
 
 def dali_value(v: Any) -> Any:
-    """An argument with penstock's enumerations turned into DALI's."""
+    """Converts penstock's enumerations in an argument to DALI's."""
     if isinstance(v, enum.IntEnum):
         return getattr(dali_types, type(v).__name__)(int(v))
     if isinstance(v, (list, tuple)):
@@ -116,7 +116,7 @@ def _collect(outputs: Iterable[Any]) -> Result:
 
 
 def _cause(e: Exception) -> str:
-    """The part of an error's text that says what is wrong."""
+    """The part of an error message with the cause."""
     text = str(e).split("encountered:")[-1]
     lines = [
         line.strip()
@@ -128,7 +128,7 @@ def _cause(e: Exception) -> str:
 
 @dataclass
 class Bound:
-    """How far apart results may be: integers in steps, floats in units of the last place of the largest value, plus
+    """Tolerance of results: for integers in steps, for floats in units of the last place of the largest value, plus
     `atol`."""
 
     steps: float = 0
@@ -137,7 +137,7 @@ class Bound:
 
 
 class Problem(str):
-    """What is wrong with a case.
+    """The difference found by a case.
 
     `kind` is "refuses" (penstock raises only), "accepts" (DALI raises only), "form" (number, layout, type or shape of
     outputs) or "values"; `equal` is the share of equal values.
@@ -157,13 +157,13 @@ NONE = Problem("")
 
 @dataclass
 class Tally:
-    """What came out of the cases of one operator."""
+    """Results of the cases of one operator."""
 
     cases: int = 0
     both_raise: int = 0
     steps: float = 0  # largest difference of integers
     relative: float = 0  # largest difference of floats and 32-bit integers, in units of the largest value
-    equal: int = 0  # of the integers
+    equal: int = 0  # share of equal integers
     values: int = 0
     deliberate: dict[str, list[float | None]] = field(default_factory=dict)  # reason -> equal values, per case
     failures: list[str] = field(default_factory=list)
@@ -188,10 +188,9 @@ class Tally:
         case_id: str,
         holds: Callable[[Either], bool] = lambda deviation: False,
     ) -> bool:
-        """Counts a deliberate difference: `differs` has a part of the case's id -> why. That penstock refuses what DALI
-        takes, and that the form differs, is excused only by "refuses:" and "form:" before the part of the id;
-        "accepts:" excuses only that DALI refuses what penstock takes. Where it is bounded, `holds` tells whether it
-        is."""
+        """Counts a deliberate difference. `differs`: part of the case's id -> reason. Cases that only penstock rejects,
+        and differences in form, require the prefix "refuses:" or "form:"; "accepts:" allows only cases that only DALI
+        rejects. `holds`: whether a bounded deviation is within its bounds."""
         prefix = {"form": "form:", "refuses": "refuses:"}.get(problem.kind, "")
         prefixes = "^(form|refuses|accepts):" if problem.kind == "accepts" else "^(form|refuses):"
         reasons = (r for p, r in differs.items() if p.startswith(prefix) and re.sub(prefixes, "", p) in case_id)
@@ -208,7 +207,7 @@ class Tally:
 
 
 def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> Problem:
-    """Adds a case to the tally; says what is wrong, NONE if nothing."""
+    """Adds a case to the tally. Returns the problem, or NONE."""
     if theirs.error and ours.error:
         tally.both_raise += 1
         return NONE
@@ -232,7 +231,7 @@ def compare(theirs: Result, ours: Result, bound: Bound, tally: Tally) -> Problem
 def is_among(
     deviation: Either, results: Iterable[Result], name: str, case: Case, samples: list, columns: dict, bound: Bound
 ) -> bool:
-    """Whether each element of output 0 of the results is what `deviation` allows, and the other outputs agree."""
+    """Whether each element of output 0 is within `deviation`, and the other outputs are equal."""
     first, *others = results
     rest = [Result(r.outputs[1:], r.layouts[1:]) for r in (first, *others)]
     if any(compare(rest[0], r, bound, Tally()) for r in rest[1:]):
@@ -250,7 +249,7 @@ def is_among(
 
 
 def _among(allowed: np.ndarray, got: np.ndarray, between: bool, bound: Bound) -> bool:
-    """Whether each element is as close to one of those allowed, or to their range, as `compare` wants them."""
+    """Whether each element is close to an allowed value, or to their range, within the tolerance of `compare`."""
     if not got.size:
         return True
     limits = [_limit(a, bound)[0] for a in allowed]
@@ -262,10 +261,10 @@ def _among(allowed: np.ndarray, got: np.ndarray, between: bool, bound: Bound) ->
 
 
 def _limit(want: np.ndarray, bound: Bound) -> tuple[float, str, float]:
-    """How far off elements may be, in which unit, and the largest value."""
+    """The tolerance, its unit, and the largest value."""
     if want.dtype.kind in "iub":
         scale = float(np.max(np.abs(want.astype("f8"))))
-        if bound.steps and want.dtype.itemsize > 1:  # float32 may have larger steps than the type
+        if bound.steps and want.dtype.itemsize > 1:  # steps of float32 may be larger than those of the type
             unit = "absolute" if want.dtype.itemsize > 2 else "steps"
             return bound.steps + bound.ulps * 2.0**-23 * scale, unit, scale
         return bound.steps, "steps", scale

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-# How a data set is divided and ordered where that is not random.
+# Deterministic ways to divide and order a data set.
 ORDERS = [
     {"num_shards": n, "shard_id": i, "stick_to_shard": stick, "pad_last_batch": pad}
     for n, i in ((1, 0), (2, 1), (3, 0), (3, 2))
@@ -14,9 +14,9 @@ ORDERS = [
 
 
 def run(dali, name, kwargs, batch_size=4, iterations=5, sources=True):
-    """What the reader `name`, such as "readers.file", gives: by iteration, output and sample the type, shape, bytes,
-    layout and source; and its facts. With `sources` "first" only those of output 0 count, as other outputs have none in
-    DALI."""
+    """Runs the reader `name`, such as "readers.file". Returns type, shape, bytes, layout and source by iteration,
+    output and sample; and its metadata. With `sources="first"`, only sources of output 0 are included, as other outputs
+    have none in DALI."""
     if dali:
         from nvidia.dali import fn, pipeline_def
 
@@ -50,7 +50,7 @@ def _described(output, i, sources):
 
 
 def compare(name, kwargs, **options):
-    """Asserts that both give the same."""
+    """Asserts that both results are equal."""
     ours, dalis = run(False, name, kwargs, **options), run(True, name, kwargs, **options)
     assert ours[1] == dalis[1]
     for iteration, (a, b) in enumerate(zip(ours[0], dalis[0])):
@@ -60,7 +60,7 @@ def compare(name, kwargs, **options):
 
 
 def refuses(name, kwargs, **options):
-    """Whether penstock and DALI give an error."""
+    """Whether penstock and DALI raise an error."""
     answers = []
     for dali in (False, True):
         try:

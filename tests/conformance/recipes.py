@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systematic cases of colour and generic operators. Some are wrong on purpose: penstock raises where DALI does."""
+"""The systematic cases of colour and generic operators. Some are invalid on purpose, to check that penstock raises an
+error where DALI does."""
 
 from __future__ import annotations
 

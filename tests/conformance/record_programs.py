@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of operators whose data has to be made first: readers of records and videos, and of
-those that call functions."""
+"""Programs of operators that need prepared data: readers of records and videos, and operators that call functions."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from operators.read.test_mxnet import write as write_recordio
 
 
 class Made:
-    """An argument that each library makes with its own names: `make(library)`."""
+    """An argument created separately for each library: `make(library)`."""
 
     def __init__(self, make):
         self.make = make
@@ -33,7 +32,7 @@ def _features(library):
 
 
 def _records(root: Path) -> dict[str, Program]:
-    from wds2idx import IndexCreator  # of DALI
+    from wds2idx import IndexCreator  # DALI's module
 
     write_lmdb(root / "caffe", [(b"%08d" % i, datum(b"picture %d" % i * 9, i)) for i in range(7)])
     label, box = tensor(INT32, [3]), tensor(INT32, [1, 2, 3, 4])
@@ -70,7 +69,7 @@ def _records(root: Path) -> dict[str, Program]:
 
 
 def _videos(root: Path) -> dict[str, Program]:
-    # Gray, as DALI takes chroma for lying between two pixels.
+    # Gray, as DALI assumes that chroma lies between two pixels.
     data = clip(codec="libvpx-vp9", container="webm", codec_options=(("g", "6"),), gray=True)
     (root / "videos").mkdir()
     names = [str(root / "videos" / f"{i}.webm") for i in range(2)]
@@ -90,7 +89,7 @@ def _videos(root: Path) -> dict[str, Program]:
 
 
 def reverse(x):
-    """Of a sample, or of a batch of them."""
+    """Reverses a sample, or each sample of a batch."""
     return [s[::-1].copy() for s in x] if isinstance(x, list) else x[::-1].copy()
 
 
@@ -130,7 +129,7 @@ def made(root: Path) -> dict[str, Program]:
     return {**_records(root), **_videos(root), **_functions()}
 
 
-# Values other than the default, as in test_every_argument.py, and what has to be left out or given with them.
+# Non-default values, as in test_every_argument.py, with arguments that must be omitted or added.
 _LIST = {"filenames": None, "file_list": "{root}/videos.txt"}
 VALUES = {
     "Caffe.image_available": False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/conformance.md from what the comparison found."""
+"""Writes docs/conformance.md from the results of the comparison."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from conformance.oracle import Tally
 
 TALLIES: dict[str, Tally] = {}
 PATH = Path(__file__).parents[2] / "docs" / "conformance.md"
-PARTS = Path(__file__).parents[2] / "build" / "conformance"  # what parts of a run found
+PARTS = Path(__file__).parents[2] / "build" / "conformance"  # results of parts of a run
 
 
 @dataclass
 class Arguments:
-    """Where the arguments of an operator of DALI are compared: how many in the cases of the operator, and how many in
-    programs that are made for them; and by name why or where others are."""
+    """How the arguments of a DALI operator are compared: the number compared by the operator's cases and by separate
+    programs; and the reasons or places of the others, by name."""
 
     cases: int = 0
     programs: int = 0
@@ -39,7 +39,7 @@ def arguments(name: str) -> Arguments:
 
 
 def all_parts(i: int, n: int) -> bool:
-    """Keeps what part i of n found. If all n were run, adds them up, forgets them and says True."""
+    """Stores the results of part i of n. If all n are complete, adds them up, deletes them and returns True."""
     if n == 1:
         return True
     PARTS.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systematic cases of operators on tensors of any layout, whose own tests need few."""
+"""The systematic cases of operators on tensors of any layout. Their own tests have only a few."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators take and give, whatever they do: kinds of results, numbers of values, constants, aliases. The same
-program in both libraries."""
+"""Arguments and results of operators in general: kinds of results, numbers of values, constants, aliases. The same
+program runs in both libraries."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def boxes(m):
 
 
 def result(m, define, **kwargs):
-    """Per output the values, type and layout; of an error its type."""
+    """Values, type and layout per output; for an error, its type."""
     try:
         pipe = m.pipeline_def(define, batch_size=3, num_threads=1, device_id=None)(**kwargs)
         pipe.build()
@@ -50,7 +50,7 @@ def result(m, define, **kwargs):
     return [([np.asarray(o.at(i)).tolist() for i in range(3)], o.dtype.name, o.layout()) for run in runs for o in run]
 
 
-# What a call gives ----------------------------------------------------------------------------------------------------
+# Results of calls ----------------------------------------------------------------------------------------------------
 
 CALLS = {
     "reader": lambda m: m.fn.readers.file(files=["x.bin"], labels=[0]),
@@ -221,7 +221,7 @@ def test_names(theirs, program):
 
     want = result(theirs, lambda: NAMES[program](theirs))
     ours = result(penstock, lambda: NAMES[program](penstock))
-    assert ours == want or (isinstance(ours, str) and isinstance(want, str))  # ours are told when they are given
+    assert ours == want or (isinstance(ours, str) and isinstance(want, str))  # ours are raised earlier
 
 
 FORMER = {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of operators that DALI has on the GPU only: both accept a definition with each of them, and refuse one with
-a wrong type. What they compute is held to the definition by the operators' own tests, on the GPU or an emulated one."""
+"""Arguments of DALI's GPU-only operators: both libraries accept a definition with each argument, and reject wrong
+types. The operators' own tests check the results, on a real or emulated GPU."""
 
 import warnings
 
@@ -15,7 +15,7 @@ pytest.importorskip("nvidia.dali")
 import nvidia.dali.backend as theirs  # noqa: E402
 
 GPU_ONLY = [n for n in EVERY if n not in ON_CPU and not n.startswith("_")]
-# What an operator needs beside its inputs.
+# Required arguments of operators.
 NEEDED = {
     "experimental__readers__Fits": {"file_root": "no"},
     "VideoReader": {"filenames": ["no.mp4"], "sequence_length": 2},
@@ -64,7 +64,7 @@ VALUES = {
     "size": [4.0, 4.0],
     "shape": [2],
 }
-# What has to be given, too, or left out.
+# Arguments that must be added or omitted.
 _SIZES = ("resize_x", "resize_y", "resize_z", "resize_longer", "resize_shorter")
 WITH = {
     "enable_frame_num": {"labels": [1]},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs are given by position and arguments by name: what is taken, and the type of the error, are DALI's."""
+"""Inputs are passed by position and arguments by name: accepted forms and types of errors are DALI's."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ CALLS = {
     "class of a reader": lambda m: m.ops.readers.File("photos"),
     "call of a class": lambda m: m.ops.Resize(size=2)(picture(m), 224),
     "no input of a class": lambda m: m.ops.Flip()(),
-    # Taken:
+    # Accepted:
     "source": lambda m: m.fn.external_source(lambda i: [PICTURE] * 2),
     "class of a source": lambda m: m.ops.ExternalSource(lambda i: [PICTURE] * 2)(),
     "Constant": lambda m: m.types.Constant(1, m.types.FLOAT),

@@ -54,7 +54,7 @@ def suites(m):
 
 
 def settings(aug):
-    """What an augmentation does with the magnitudes, as values."""
+    """The settings of an augmentation, as comparable values."""
     magnitudes = None if aug.mag_range is None else np.linspace(*aug.mag_range, BINS, dtype=np.float32)
     parameters = []
     for sign in (1, -1) if aug.randomly_negate else (1,):
@@ -117,7 +117,7 @@ def apply(m, aug, images, layout, **kwargs):
 
 
 def compare(name, images, layout, share, least, **kwargs):
-    """At most one step apart, and that for at most a `share` of an image's values, or `least`."""
+    """Values may differ by one step, for at most a `share` of an image's values, or `least` values."""
     results = []
     for which in ("dali", "penstock"):
         m = side(which)
@@ -140,7 +140,7 @@ WARPS = {"shear_x", "shear_y", "translate_x", "translate_y", "rotate"}
 
 
 def bound_of(name):
-    """Weighted sums that are about halves fall to either side, as they are added up in another order."""
+    """Weighted sums near halves may be rounded to either side, as their order differs."""
     aug = name.split("-")[-1]
     return (0.1, 12) if aug in WARPS else (0.03, 4) if aug == "sharpness" else (0.001, 3)
 
@@ -175,12 +175,12 @@ def test_what_lies_outside(name, fill_value, interp, pictures):
         results.append(apply(m, dict(suites(m))[name], pictures, "HWC", **kwargs))
     for want, got in zip(*results):
         differ = (want != got).any(axis=-1)
-        # Where a coordinate is between two pixels, nearest neighbours differ by more than a step.
+        # For coordinates between two pixels, nearest neighbours differ by more than a step.
         assert interp == "INTERP_NN" or np.abs(want.astype("i4") - got).max() <= 1
         assert np.count_nonzero(differ) <= max(0.04 * differ.size, 12)
 
 
-# What is drawn: images of one value, which tell what was done to them. -----------------------------------------------
+# Random choices, on images of a single value that identifies the augmentation. ----------------------------------------
 
 ONE = np.full((2, 2, 3), 100, np.uint8)
 
@@ -197,7 +197,8 @@ def ones(m):
 
 
 def made(m):
-    """Augmentations that are told apart by what they make of 100; magnitudes change it by up to 10, 11 bins."""
+    """Augmentations that can be distinguished by their result for 100. Magnitudes change it by up to 10, with 11
+    bins."""
     a = m.augmentations
     return [
         a.solarize_add.augmentation(mag_range=(0, 10)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs ask of DALI's native module: the same answers."""
+"""DALI's native module, as used by programs: the results are the same."""
 
 import ast
 import subprocess
@@ -20,9 +20,9 @@ def theirs():
     return dali
 
 
-OPERATORS = [c for c in REGISTRY.values() if c.module != "_conditional"]  # conditionals are called by the graph
+OPERATORS = [c for c in REGISTRY.values() if c.module != "_conditional"]  # conditionals are called only by the graph
 NAMES = sorted("__".join([*filter(None, c.module.split(".")), c.__name__]) for c in OPERATORS)
-# Former names of arguments, and those without effect, whose types and defaults mean nothing.
+# Former names of arguments, and arguments without effect, whose types and defaults are irrelevant.
 OWN = {"output_dtype", "type", "hybrid_huffman_threshold", "batch_processing", "output_format", "stride"}
 OWN |= {"meta_files_path", "dump_meta_files_path", "dump_meta_files"}
 SAME = ("Name", "OperatorName", "ModulePath", "MinNumInput")
@@ -45,7 +45,7 @@ def test_schemas(theirs, name):
 
 
 def value(schema, argument):
-    """A default as Python's value: floats of both are written with other digits."""
+    """A default as a Python value, as the two libraries write floats with different digits."""
     return ast.literal_eval(schema.GetArgumentDefaultValueString(argument))
 
 

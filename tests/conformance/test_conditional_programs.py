@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditionals, subscripts and Python functions: the same program in both libraries gives the same values."""
+"""Conditionals, subscripts and Python functions: the same program gives the same values in both libraries."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_made_up_programs(theirs, tmp_path, seed):
     assert want != "error" and of_program(penstock, program) == want, text
 
 
-# What is refused: functions of the module and x, p, q.
+# Rejected programs: functions of (module, x, p, q).
 
 
 def different_types(m, x, p, q):
@@ -142,7 +142,7 @@ def test_refused(theirs, program):
         assert of_program(module, lambda x, p, q, m=module: program(m, x, p, q)) == "error", module.__name__
 
 
-# Subscripts: functions of the module, an image x, an integer i of each sample.
+# Subscripts: functions of (module, image x, integer i per sample).
 
 
 def _subscripts():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of a detector's input in the real DALI: its boxes follow the pictures as ours do, and are distributed
-alike."""
+"""The example of a detector's input in the real DALI: as here, its boxes match the images, with the same
+distribution."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs on the CPU of operators on the GPU: what DALI refuses is refused where it is written, and nothing else. DALI
-tells it without a GPU."""
+"""CPU inputs of GPU operators: exactly those that DALI rejects are rejected, when the call is defined. DALI reports
+this without a GPU."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from penstock.core.op import REGISTRY
 
 # Functions need CuPy in DALI.
 FUNCTIONS = ("python_function", "dl_tensor_python_function")
-# Inputs that ours takes from the CPU, too, as only the planning reads them; and a former input of both.
+# Inputs that we also accept on the CPU, as only the planning reads them; and a former input of both libraries.
 WIDER = {("experimental.warp_perspective", 1), ("experimental.full_like", 1)}
 
 
@@ -21,7 +21,7 @@ def _operators():
 
 
 def _outcome(lib, name, n, i):
-    """Whether input `i` of `n` may be on the CPU; None if something else is wrong."""
+    """Whether input `i` of `n` may be on the CPU; None for other errors."""
     function = lib.fn
     for part in name.split("."):
         function = getattr(function, part)

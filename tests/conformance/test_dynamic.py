@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The imperative mode against the real one: expressions give the same values, types, layouts and shapes, or both fail;
-operators' cases give the same outputs; readers the same batches."""
+"""Comparison of the imperative mode with DALI's: expressions give the same values, types, layouts and shapes, or both
+fail; cases of operators give the same outputs, and readers the same batches."""
 
 import warnings
 from pathlib import Path
@@ -21,7 +21,7 @@ P = np.arange(2 * 5 * 4 * 3, dtype=np.uint8).reshape(2, 5, 4, 3)
 
 
 def names(ndd):
-    """What expressions are made of."""
+    """Names used in expressions."""
     return {
         "ndd": ndd,
         "np": np,
@@ -103,7 +103,7 @@ ndd.constant; ndd.shapes; ndd.capture.invariant(3); ndd.readers.File(file_rot="x
 next(iter(ndd.readers.File(file_root="/nonexistent").next_epoch(4)))
 """.strip().replace("\n", "; ")
 
-# Where the two differ on purpose, or where DALI's own is a fault.
+# Deliberate differences, and faults of DALI.
 DIFFERS = {
     "ndd.as_tensor(np.zeros((4, 4))[::2, ::2])": "DALI refuses strided arrays; here they are copied",
     "ndd.Batch(B)": "DALI refuses a batch of a batch; as_batch takes one",
@@ -113,10 +113,10 @@ DIFFERS = {
 
 
 def told(value):
-    """What a value is, in words that both modules share."""
+    """Describes a value in a form common to both modules."""
     kind = type(value).__name__
     if kind in ("Tensor", "Batch"):
-        value.evaluate()  # before that, DALI tells no layout of slices
+        value.evaluate()  # before this, DALI has no layout for slices
     if kind == "Tensor":
         return kind, str(value.dtype), value.layout, value.shape, np.asarray(value)
     if kind == "Batch":
@@ -157,7 +157,7 @@ def test_expressions(expression):
 
 # Operators ------------------------------------------------------------------------------------------------------------
 
-# One of each family and kind of argument; the operators themselves are compared in pipelines.
+# One operator of each family and kind of argument. All operators are compared in pipelines.
 OPERATORS = (
     *("resize", "crop_mirror_normalize", "brightness_contrast", "color_twist", "rotate", "warp_affine", "slice", "pad"),
     *(
@@ -175,15 +175,15 @@ OPERATORS = (
 )
 
 
-# Cases in which the real mode gives something else than its own pipelines do.
+# Cases in which DALI's imperative mode differs from its own pipelines.
 OWN_WAY = {
-    "rotate": "size=(9.5,20.4)",  # halves are rounded down where the size is data, and there it always is
+    "rotate": "size=(9.5,20.4)",  # halves are rounded down if the size is data, as it always is in this mode
     "reshape": "src_dims=[2,0,1],rel_shape=[-1,2,1]",  # its pipelines agree with ours
 }
 
 
 def run_ndd(ndd, name, test, case):
-    """The outputs as oracle.Result has them."""
+    """The outputs as an oracle.Result."""
     samples, extra, columns = test.data(case)
     convert = oracle.dali_value if ndd is theirs else lambda v: v
     try:
@@ -208,7 +208,7 @@ def run_ndd(ndd, name, test, case):
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name):
-    """The same outputs as the real function; where the real one is a fault of its pipelines, too, that is known."""
+    """The same outputs as DALI's function, except for known faults that DALI's pipelines also have."""
     compared = 0
     for test in DECLARED[name]:
         steps = test.steps if test.dali_steps is None else test.dali_steps
@@ -217,7 +217,7 @@ def test_operators(name):
                 continue
             want = run_ndd(theirs, name, test, case)
             if want.error:
-                continue  # what it refuses is listed by the comparison of pipelines
+                continue  # rejected cases are listed by the comparison of pipelines
             wrong = oracle.compare(
                 want, run_ndd(ours, name, test, case), Bound(steps, max(test.ulps, 4), test.atol), report.Tally(name)
             )

@@ -51,7 +51,7 @@ class Side:
         return [define(1000 * p) for p in range(n_pipelines)]
 
     def epochs(self, pipes, policy, lengths=True, **kwargs):
-        """Length and batches of each epoch, or None if there is no batch to be had."""
+        """Length and batches of each epoch, or None if there are no batches."""
         try:
             it = self.plugin.DALIGenericIterator(pipes, ["label"], last_batch_policy=self.policy[policy], **kwargs)
         except (RuntimeError, ValueError) as e:
@@ -109,7 +109,7 @@ def test_batches_of_readers(sides, files, n_shards, policy, is_sample):
 @pytest.mark.parametrize("shuffle", ["random_shuffle", "shuffle_after_epoch"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_batches_of_shuffled_readers(sides, files, policy, shuffle, is_sample):
-    """The order is each library's own; lengths and sizes of batches are the same."""
+    """The order differs between the libraries; lengths and sizes of batches are the same."""
 
     def sizes(epochs):
         return epochs and [(length, [list(map(len, parts)) for parts in batches]) for length, batches in epochs]
@@ -117,7 +117,7 @@ def test_batches_of_shuffled_readers(sides, files, policy, shuffle, is_sample):
     wrong, cases = [], 0
     for n, batch_size, shards, pad, stick in READERS[:: 23 if is_sample else 1]:
         if stick and shuffle == "shuffle_after_epoch":
-            continue  # exclude each other
+            continue  # mutually exclusive
         case = (files, n, batch_size, shards, list(range(shards)), pad, stick)
         mine, theirs = (
             sizes(s.epochs(s.readers(*case, **{shuffle: True}), policy, reader_name="reader")) for s in sides
@@ -132,7 +132,7 @@ def test_batches_of_shuffled_readers(sides, files, policy, shuffle, is_sample):
 def test_batches_of_sized_iterators(sides, policy, is_sample):
     wrong, cases = [], 0
     for size, batch_size, n_pipelines, padded in SIZES[:: 7 if is_sample else 1]:
-        # DALI's len() stays that of the first epoch; ours is that of the epoch, so only batches are compared.
+        # DALI's len() is always that of the first epoch, ours that of the current one, so only batches are compared.
         mine, theirs = (
             s.epochs(s.counters(batch_size, n_pipelines), policy, lengths=False, size=size, last_batch_padded=padded)
             for s in sides
@@ -155,7 +155,7 @@ def test_auto_reset(sides, files, auto_reset):
 
 
 class Reused:
-    """An iterator that starts again by itself, as tutorials for external sources write them."""
+    """An iterator that restarts by itself, as in tutorials for external sources."""
 
     def __iter__(self):
         self.i = 0
@@ -201,12 +201,11 @@ def test_source_that_ends(sides, source, depth):
         batches = ([batch[0]["label"].flatten().tolist() for batch in itertools.islice(it, 20)] for _ in range(4))
         return list(batches)
 
-    # Where `size` goes beyond the end of the source, DALI gives nothing more from then on (with depth 1 already if it
-    # does so
-    # later); we start the source again. Those cases are in tests/plugin.
+    # If `size` exceeds the source, DALI returns nothing from then on (with depth 1 even before); we restart the source.
+    # These cases are in tests/plugin.
     sizes = (2, 6) if depth == 1 else (2, 4, 6)
     for kwargs in ({}, {"auto_reset": True}, *({"size": n, "auto_reset": r} for n in sizes for r in (False, True))):
         if "size" not in kwargs and source == "list, cycle=quiet":
-            continue  # has no end
+            continue  # endless
         mine, theirs = (labels(s, **kwargs) for s in sides)
         assert mine == theirs, kwargs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every argument of every operator of DALI, in a program that both run."""
+"""Every argument of every DALI operator, in a program run by both libraries."""
 
 import warnings
 from typing import NamedTuple
@@ -18,9 +18,9 @@ import nvidia.dali.ops as their_ops  # noqa: E402
 ON_CPU = sorted({*their_ops.cpu_ops(), *their_ops.mixed_ops()} & set(their_ops.cpu_ops()))
 EVERY = sorted({*their_ops.cpu_ops(), *their_ops.gpu_ops(), *their_ops.mixed_ops()})
 
-# Which DALI has on the CPU, but not without a GPU's driver.
+# DALI's CPU operators that require a GPU driver.
 NEEDS_A_DRIVER = {"experimental__readers__Fits"}
-# Why no program runs the arguments of an operator here. A beginning of its name.
+# Reasons why the arguments of operators are not run here, by prefix of the name.
 ELSEWHERE = {
     "_TensorSubscript": "test_subscripts, for samples of up to 8 dimensions, of which DALI takes 32",
     "_SubscriptDimCheck": "the same",
@@ -33,13 +33,13 @@ ELSEWHERE = {
 
 
 class Data(NamedTuple):
-    """An argument that is given as data: its samples."""
+    """An argument passed as data: its samples."""
 
     samples: list[np.ndarray]
 
 
 _OF_PLUGINS = {"TorchPythonFunction", "NumbaFunction", "JaxFunction"}
-# Values other than the default, by argument, or by operator and argument.
+# Non-default values, by argument, or by operator and argument.
 VALUES = {
     "seed": 7,
     "preserve": True,
@@ -146,7 +146,7 @@ VALUES = {
     "MultiPaste.shapes": Data([np.int32([[3, 4], [5, 2]])] * 3),
     "MultiPaste.shapes_rel": Data([np.float32([[0.5, 0.6], [0.2, 0.7]])] * 3),
 }
-# Arguments without a program: why.
+# Arguments without a program, with reasons.
 OMITTED = {
     "ExternalSource.repeat_last": "DALI takes it with a GPU only; tests/pipeline/test_feeding.py has it",
     "ExternalSource.bytes_per_sample_hint": "DALI takes it with parallel=True only; tests/external has it",
@@ -154,7 +154,7 @@ OMITTED = {
 _CROPS = ("FastResizeCropMirror", "ImageCrop")
 _SIZES = ("x", "y", "z", "longer", "shorter")
 VALUES |= records.VALUES
-# What has to be left out, or given too, where an argument is given.
+# Arguments that must be omitted or added together with an argument.
 WITH = {
     "Constant.idata": {"fdata": None},
     "ROIRandomCrop.roi_end": {"roi_shape": None},
@@ -232,7 +232,7 @@ def reason(name):
 
 
 def keys_of(name, argument):
-    """By which an argument is found above: of its operator in its module, of the operator, or of all operators."""
+    """Keys of an argument in the tables above: of its operator with module, of the operator, of all operators."""
     for known in (name, meant(name)):
         parts = known.split("__")
         yield from (f"{'__'.join(parts[k:])}.{argument}" for k in range(len(parts)))
@@ -240,7 +240,7 @@ def keys_of(name, argument):
 
 
 def value_of(name, argument):
-    """A value of the argument: one that is not the default where there is one above."""
+    """A value of the argument, from the table above if possible, otherwise the default."""
     for key in keys_of(name, argument):
         if key in VALUES:
             return VALUES[key]
@@ -249,7 +249,7 @@ def value_of(name, argument):
         return None
     default = schema.GetArgumentDefaultValueString(argument)
     try:
-        value = eval(default, {"__builtins__": {}})  # DALI's own text of a number, a string or a list
+        value = eval(default, {"__builtins__": {}})  # DALI's text of a number, a string or a list
     except Exception:
         return None
     return not value if isinstance(value, bool) else value
@@ -274,7 +274,7 @@ def run(library, name, program, arguments):
             return v.make(library)
         return oracle.dali_value(v) if library.__name__.startswith("nvidia") else v
 
-    # Functions of Python are called as the pipeline runs.
+    # Python functions are called while the pipeline runs.
     how = {"exec_async": False, "exec_pipelined": False} if "PythonFunction" in cls else {"prefetch_queue_depth": 1}
 
     @library.pipeline_def(batch_size=n, num_threads=1, device_id=None, seed=1, **how)
@@ -343,7 +343,7 @@ def test_arguments(name, program_of):
             continue
         count.programs += 1
         if argument in program.arguments or argument in program.more:
-            continue  # the first program has it
+            continue  # included in the first program
         value = value_of(name, argument)
         told = f"no value for {argument}" if value is None else run_both(name, program, argument, value)
         if told:
@@ -385,11 +385,11 @@ def test_subscripts(subscript, axis):
 
 
 def test_no_argument_is_without_a_program():
-    """Each operator of DALI has them here, or is told where they are."""
+    """Each operator of DALI has programs here, or a reference to them."""
     for name in EVERY:
         n, why = len(theirs.GetSchema(name).GetArgumentNames()), reason(name)
         if name in NEEDS_A_DRIVER or (name not in ON_CPU and not name.startswith("_")):
-            continue  # test_arguments_by_definition.py has them
+            continue  # see test_arguments_by_definition.py
         if why:
             report.arguments(name).elsewhere |= {"*": why}
             report.arguments(name).n_elsewhere = n

@@ -70,7 +70,7 @@ class Object:
 
 
 class Stateful:
-    """An iterable that starts again."""
+    """An iterable that can be restarted."""
 
     def __iter__(self):
         self.i = 0
@@ -133,7 +133,7 @@ PARALLEL = {
 
 
 def outcome(lib, workers=None, **kwargs):
-    """What two epochs, or eight batches, are: per batch and output the layout, type and samples."""
+    """Two epochs, or eight batches: layout, type and samples by batch and output."""
     kwargs = {k: ([v] if isinstance(v, str) and k == "layout" else v) for k, v in kwargs.items()}
     more = {} if workers is None else {"py_num_workers": workers}
 

@@ -27,7 +27,7 @@ FORMATS = (
     "tiff",
     "webp",
 )
-# Part of "file name, arguments" -> why the difference is deliberate.
+# Part of "file name, arguments" -> reason of a deliberate difference.
 DIFFERS = {
     "refuses:jpeg_lossless/cat-3449999_640_grayscale_8bit.jpg": "lossless JPEG is beyond libjpeg-turbo 2: an error",
     "tiff/rgb_11bit.tiff": "penstock reads samples of 11 bits",
@@ -37,7 +37,7 @@ DIFFERS = {
 
 
 def colour_bound(output_type) -> Bound:
-    """Exact, but for conversions, which may round otherwise."""
+    """Exact, except for colour conversions, which may round differently."""
     return Bound(1 if output_type in (types.GRAY, types.YCbCr) else 0)
 
 
@@ -68,7 +68,7 @@ def decode(name="decoders.image", **kwargs):
 
 
 def check(name, files, graph, bound, text, each=False):
-    """Compares files in one batch, or each by itself so that one that can't be decoded does not hide others."""
+    """Compares files in one batch, or with `each` separately, so that an undecodable file does not hide others."""
     tally = report.tally(name)
     wrong = []
     for batch in [[f] for f in files] if each else [files[i : i + 16] for i in range(0, len(files), 16)]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of samples, files read by path and images dumped to files, against the real DALI."""
+"""Properties of samples, files read by path, and images dumped to files, compared with the real DALI."""
 
 import os
 
@@ -20,8 +20,8 @@ def side_of(side):
 
 
 def both(name, graph, n):
-    """The outputs of `graph(fn, operator)` in DALI and in penstock, equal or an error of both; says whether they are
-    outputs."""
+    """Asserts that `graph(fn, operator)` gives equal outputs in DALI and penstock, or an error in both. Returns whether
+    there are outputs."""
     results = []
     for side in ("dali", "penstock"):
         fn, define, options = side_of(side)
@@ -84,7 +84,7 @@ def test_read(tmp_path, dtype, kwargs, ending):
 
 
 def test_read_an_empty_file(tmp_path):
-    """DALI can't if it maps files."""
+    """DALI can't if it uses mmap."""
     (tmp_path / "x").write_bytes(b"")
     samples = [np.frombuffer(os.fsencode(tmp_path / "x"), "u1")]
     assert both("io.file.read", lambda fn, op: op(fn.external_source(lambda i: samples), dont_use_mmap=True), 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator under its former name, where that had other defaults, against the real DALI."""
+"""Operators under former names with other defaults, compared with the real DALI."""
 
 import warnings
 
@@ -35,7 +35,7 @@ def ours(case, samples, columns) -> Result:
 
 @pytest.mark.parametrize("antialias", (None, True, False))
 def test_fast_resize_crop_mirror(antialias):
-    """It does not antialias unless it is asked to."""
+    """Without antialiasing by default."""
     tally, wrong = oracle.Tally(), []
     bound = Bound(RECIPE.steps, RECIPE.ulps)
     for case in CASES if antialias is None else CASES[::5]:

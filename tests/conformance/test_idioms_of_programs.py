@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/reference/idioms.json, with which tests/as_dali/test_idioms.py compares, is what DALI gives."""
+"""tests/reference/idioms.json, the reference of tests/as_dali/test_idioms.py, agrees with DALI."""
 
 import json
 import os

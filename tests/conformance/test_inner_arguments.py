@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of operators that programs write as Python: expressions, conditions, shapes and subscripts."""
+"""Arguments of operators that programs use through Python syntax: expressions, conditions, shapes and subscripts."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where samples come from that are made of several (`source_info`), against the real DALI."""
+"""`source_info` of samples that are made from several others, compared with the real DALI."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_where_joined_samples_come_from(files, graph):
             return GRAPHS[graph](fn, x, y)
 
         running = pipe()
-        for _ in range(5):  # those later are planned by programs
+        for _ in range(5):  # later ones are planned by programs
             (batch,) = running.run()
             names.append([batch[i].source_info() for i in range(3)])
     assert names[:5] == names[5:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that have no input, and those that put samples in another order, against the real DALI."""
+"""Operators without inputs, and those that reorder samples, compared with the real DALI."""
 
 import numpy as np
 import pytest

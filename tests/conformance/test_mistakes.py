@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same mistakes in both libraries: what DALI refuses is refused, by an exception of DALI's type, and not later
-than DALI does (wrong constants are told in the line that has them, which is earlier)."""
+"""The same mistakes in both libraries: what DALI rejects is rejected with an exception of the same type, and not later
+(invalid constants raise in their own line, which is earlier)."""
 
 import json
 import os
@@ -205,7 +205,7 @@ class Twice:
 
 
 def mistake(fn, types, make, name, inputs, kwargs):
-    """When it is told, and by what."""
+    """When the error is raised, and its type."""
     inputs = inputs if not inputs or isinstance(inputs[0], tuple) else (inputs,)
     kwargs = {
         k: getattr(types, v) if isinstance(v, str) and v.isupper() and len(v) > 2 else v for k, v in kwargs.items()
@@ -231,7 +231,7 @@ def mistake(fn, types, make, name, inputs, kwargs):
     return 3, None
 
 
-# What programs look for in the texts of DALI's errors.
+# Parts of DALI's error messages that programs search for.
 PHRASES = {
     ("laplacian", 0): "Window size must be an odd integer",
     ("laplacian", 4): "Smoothing window size must be an odd integer",
@@ -255,14 +255,14 @@ PHRASES = {
 
 
 def told(fn, types, make, name, i):
-    """The moment, the exception's classes of Python's own, and its text."""
+    """When it is raised, the exception's built-in base classes, and its text."""
     when, error = mistake(fn, types, make, name, *MISTAKES[name][i])
     return when, [c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"], str(error)
 
 
 @pytest.fixture(scope="module")
 def dali():
-    """What DALI does: in another process, and each case in a child of it, as some mistakes crash DALI afterwards."""
+    """DALI's results. Run in another process, with a child process per case, as some mistakes crash DALI afterwards."""
     run = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
     return {(name, i): case for name, i, *case in map(json.loads, run.stdout.splitlines())}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions that programs write, right and wrong ones, in both libraries: the same result, or an exception of DALI's
-type that is not told later."""
+"""Valid and invalid expressions in both libraries: the same result, or an exception of DALI's type, not raised
+later."""
 
 import warnings
 
@@ -13,7 +13,7 @@ from conformance import oracle
 INTEGERS = np.arange(6, dtype="i4").reshape(2, 3)
 DATA = [INTEGERS, INTEGERS.astype("f4"), INTEGERS > 2, np.int32(3), np.zeros((4, 2, 3), "u1")]
 
-# Of integers, reals and bools of one shape, a scalar, and something larger.
+# Integers, floats and bools of one shape, a scalar, and a larger array.
 EXPRESSIONS = {
     "f & x": lambda lib, x, f, b, s, v: f & x,
     "f | 1": lambda lib, x, f, b, s, v: f | 1,
@@ -90,7 +90,7 @@ class Twice:
 
 
 def outcome(lib, graph):
-    """When it fails, the exception's classes of Python's own, and the outputs."""
+    """When it fails, the exception's built-in base classes, and the outputs."""
     moment = 0
     try:
         pipe = lib.Pipeline(batch_size=2, num_threads=1, device_id=None, prefetch_queue_depth=1)

@@ -15,7 +15,7 @@ from penstock.core.op import REGISTRY
 
 _SHOWN = 25
 
-DECLARED = {name: tests for name, tests in operator_tests().items() if not name.startswith("_")}  # DALI has those
+DECLARED = {name: tests for name, tests in operator_tests().items() if not name.startswith("_")}  # operators of DALI
 
 
 def _chosen(case, is_sample):
@@ -24,7 +24,7 @@ def _chosen(case, is_sample):
 
 
 def _check(name, case, data, bound, differs, tally, device):
-    """Runs a case both ways and adds it to the tally."""
+    """Runs a case in both libraries and adds it to the tally."""
     samples, extra, columns = data
     theirs = oracle.run_dali(name, case, samples, columns, extra, device)
     if theirs.error and any(s.size == 0 for s in samples):
@@ -64,7 +64,7 @@ def test_declared_cases(name, is_sample, device):
     recipe = RECIPES.get(name)
     for test in DECLARED[name]:
         steps = test.steps if test.dali_steps is None else test.dali_steps
-        # A recipe's bound is relative, so it is the stricter one.
+        # A recipe's bound is relative, so it is stricter.
         bound = Bound(steps, max(4, recipe.ulps)) if recipe else Bound(steps, max(test.ulps, 4), test.atol)
         for case in test.cases:
             if _chosen(case, is_sample):
@@ -90,7 +90,7 @@ def test_grid(recipe_name, is_sample, device):
 
 @pytest.mark.parametrize("name", sorted(n for n, tests in DECLARED.items() if any(t.errors for t in tests)))
 def test_declared_errors(name):
-    """Where penstock raises and DALI does not is no fault, but it is listed."""
+    """If only penstock raises, this is not a fault, but it is listed."""
     _skip_where_missing(name, "cpu")
     for test in DECLARED[name]:
         for kwargs, _, _ in test.errors:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data that comes from outside: the same in both libraries gives the same batches, or an error of the same type."""
+"""Foreign data gives the same batches in both libraries, or an error of the same type."""
 
 import warnings
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ def capsule(array):
 
 
 class Taken:
-    """The same capsule again and again."""
+    """Returns the same capsule repeatedly."""
 
     def __init__(self):
         self.capsule = capsule(ROWS.copy())
@@ -74,7 +74,7 @@ def run(pipe, n=2):
 
 
 def outcome(do, *args):
-    """What it gives, or the first class of Python's own that the exception is."""
+    """The result, or the first built-in base class of the exception."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

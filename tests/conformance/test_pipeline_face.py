@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defining, feeding and running pipelines: the same program in both libraries gives the same values."""
+"""Defining, feeding and running pipelines: the same program gives the same values in both libraries."""
 
 import contextlib
 import io

@@ -20,7 +20,7 @@ P_VALUE = 1e-4  # the seeds are fixed, so a test passes always or never
 
 
 class Cycle(list):
-    """Values of an argument: the first sample has the first, and so on, from the beginning again."""
+    """Values of an argument, used cyclically by the samples."""
 
 
 EVERY = [types.DALIDataType[s + str(8 * n)] for s in ("INT", "UINT") for n in (1, 2, 4, 8)]
@@ -125,7 +125,7 @@ def draw(side, name, inputs, kwargs, seed=3, layout=None):
 
 
 def compare(name, inputs, kwargs, layout=None, part=np.ravel):
-    """Both sides' distributions of what `part` takes of a sample."""
+    """Compares both sides' distributions of `part(sample)`."""
     from scipy import stats
 
     tally = report.tally(name)
@@ -160,7 +160,7 @@ def compare(name, inputs, kwargs, layout=None, part=np.ravel):
 
 
 def same_distribution(stats, a, b) -> float:
-    """The p-value of both being drawn alike: chi-square of counts for few values, else Kolmogorov-Smirnov."""
+    """The p-value of equal distributions: chi-square of counts for few values, otherwise Kolmogorov-Smirnov."""
     values = np.union1d(a, b)
     if len(values) > 50:
         return stats.ks_2samp(a.astype("f8"), b.astype("f8")).pvalue
@@ -191,7 +191,7 @@ def test_shape_of_an_input(name):
 
 
 def ramp() -> np.ndarray:
-    """An image whose pixels say where they are."""
+    """An image whose pixel values are their coordinates."""
     return np.stack(np.meshgrid(np.arange(100), np.arange(160), indexing="ij"), axis=-1).astype("f4")
 
 

@@ -43,7 +43,7 @@ def dali():
 
 
 def allowed(windows):
-    """Without those that DALI gives where no attempt had an allowed aspect ratio, which are empty."""
+    """Without the empty windows that DALI returns if no attempt had an allowed aspect ratio."""
     return windows[(windows[:, 2:] > 0).all(axis=1)]
 
 
@@ -127,7 +127,7 @@ LABELS[5, 7], LABELS[4, 5:7], LABELS[0, 7] = 2, 3, 3
 
 
 def drawn_objects(library, mask, kwargs):
-    """How often each box, with its label if there is one, was drawn of 2000."""
+    """Counts of each box, with its label if any, in 2000 draws."""
     fn, define, options = library
 
     @define(batch_size=2000, num_threads=2, seed=5, **options)
@@ -187,7 +187,7 @@ def test_random_object_bbox(dtype, kwargs):
 def test_ssd_random_crop(kwargs):
     tally = report.tally("ssd_random_crop")
     tally.cases += 1
-    image = np.stack([*np.mgrid[:60, :80], np.zeros((60, 80))], axis=-1).astype("u1")  # says where it is
+    image = np.stack([*np.mgrid[:60, :80], np.zeros((60, 80))], axis=-1).astype("u1")  # pixel values are coordinates
     sides = []
     for library in (OURS, dali()):
         outputs = cropped(library, image, MANY, np.arange(4, dtype="i4"), kwargs)
@@ -197,7 +197,7 @@ def test_ssd_random_crop(kwargs):
         sides.append((windows, np.bincount([len(b) for b in outputs[1]], minlength=5)))
     (ours, counts), (theirs, expected) = sides
     table = np.stack([counts, expected])[:, counts + expected > 0]
-    # A window's edges are rounded to pixels in another way.
+    # The libraries round a window's edges differently.
     far = max(stats.ks_2samp(a, b).statistic for a, b in zip(ours.T, theirs.T))
     if far > 0.06 or stats.chi2_contingency(table).pvalue < P_VALUE:
         tally.failures.append(f"{kwargs}: windows differ by {far:.3g}, numbers of boxes {table.tolist()}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise, random windows and permutations: distributions beside those of the real DALI."""
+"""Noise, random windows and permutations: distributions compared with the real DALI."""
 
 import numpy as np
 import pytest
@@ -47,11 +47,11 @@ def test_shot_noise(dtype, kwargs):
     ids=str,
 )
 def test_salt_and_pepper(dtype, kwargs):
-    """The channels of a pixel are salted together, or each for itself."""
+    """The channels of a pixel are changed together, or independently."""
     each = kwargs.get("per_channel", False)
     compare("noise.salt_and_pepper", [GRAY[dtype]], kwargs, "HWC", np.ravel if each else lambda x: x[..., 0].ravel())
     together = [draw(s, "noise.salt_and_pepper", [GRAY[dtype]], kwargs, layout="HWC") for s in ("dali", "penstock")]
-    if dtype == "f2":  # which both refuse
+    if dtype == "f2":  # rejected by both
         return
     for result in together:
         alike = all((x == x[..., :1]).all() for x in result.outputs[0])
@@ -97,14 +97,14 @@ def test_roi_random_crop(kwargs):
     ids=str,
 )
 def test_random_crop_generator(kwargs, axis):
-    """Begin and size, each along an axis."""
+    """Begin and size along each axis."""
     compare("random_crop_generator", [np.int32([300, 500])], kwargs, part=lambda x: x[axis : axis + 1])
 
 
 @pytest.mark.parametrize("no_fixed_points", [False, True])
 @pytest.mark.parametrize("allow_repetitions", [False, True])
 def test_batch_permutation(no_fixed_points, allow_repetitions):
-    """How many samples stay where they are, how many are different ones, and where the first goes."""
+    """Number of fixed points, number of distinct samples, and position of the first sample."""
     from scipy import stats
 
     tally = report.tally("batch_permutation")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments and missing files of readers are RuntimeErrors in both libraries, and told before the first batch."""
+"""Invalid arguments and missing files of readers raise RuntimeError in both libraries before the first batch."""
 
 import warnings
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.file against the real DALI: which file comes when, over shards, epochs and ways to name files."""
+"""readers.file compared with the real DALI: order of files, for shards, epochs and ways to specify files."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_order(folder):
 
 
 def test_shuffling_is_a_permutation_on_both_sides(folder):
-    """The order of a shuffle is each library's own; what an epoch holds is not."""
+    """The shuffled order differs between the libraries; the contents of an epoch do not."""
     for kwargs in ({"random_shuffle": True, "initial_fill": 5}, {"shuffle_after_epoch": True}):
         for side in ("dali", "penstock"):
             seen, meta, _, error = read(side, {"file_root": str(folder), **kwargs})

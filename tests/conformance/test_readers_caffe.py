@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """readers.caffe and readers.caffe2 against the real DALI.
 
-Meant differences: a record that lacks what was asked for is a bad sample, DALI leaves the output as it was; pictures
-that are no encoded ones have to fit their shape; sparse labels are one output, DALI declares a second, never filled.
+Deliberate differences: a record without a requested field is a bad sample, while DALI does not change the output;
+images that are not encoded must match their shape; sparse labels are one output, while DALI declares a second, unused
+one.
 """
 
 import pytest

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.coco against the real DALI: outputs, order and facts over its arguments.
+"""readers.coco compared with the real DALI: outputs, order and metadata for its arguments.
 
-Meant differences: with `ratio`, pixelwise masks are those of the polygons in pixels (DALI draws the relative ones);
-pixels where objects of several labels lie have the largest one (DALI: not in the last run of the smaller label), and
-several run-length encoded masks of one label are all there (DALI: the last). Pixelwise masks are therefore compared
-with pycocotools in tests/operators/read/test_coco.py, and here where objects do not overlap.
+Deliberate differences: with `ratio`, pixelwise masks are drawn from the polygons in pixels (DALI draws the relative
+ones); pixels of overlapping objects have the largest label (DALI: except in the last run of the smaller label), and all
+run-length encoded masks of a label are drawn (DALI: the last one). Pixelwise masks are therefore compared with
+pycocotools in tests/operators/read/test_coco.py, and here where objects do not overlap.
 """
 
 import json
@@ -62,7 +62,7 @@ def test_order(root, order):
 
 
 def test_pixelwise_masks(tmp_path):
-    """Polygons and a mask beside each other."""
+    """Polygons next to a mask."""
     image = {"id": 1, "file_name": "1.jpg", "width": 64, "height": 40}
     shapes = [[1.5, 2, 20.2, 3, 15, 35.5, 3, 30]], [[25, 1, 40, 1, 40, 39, 25, 39], [42, 2, 44, 2, 44, 30]]
     runs = {"size": [40, 64], "counts": [50 * 40 + 5, 30, 10, 30, 10, 30, 64 * 40 - 50 * 40 - 115]}
@@ -81,7 +81,7 @@ def test_pixelwise_masks(tmp_path):
     "kwargs", [{"polygon_masks": True}, {"ratio": True, "image_ids": True}, {"pixelwise_masks": True}]
 )
 def test_saved_annotations_of_dali(tmp_path, kwargs):
-    """What DALI has saved, and it reads what we have."""
+    """We read what DALI has saved, and vice versa."""
     from conformance.reader_runs import run
 
     coco_files.write(tmp_path, crowds=False)

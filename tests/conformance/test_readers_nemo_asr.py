@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.nemo_asr against the real DALI: outputs, order and facts over its arguments.
+"""readers.nemo_asr compared with the real DALI: outputs, order and metadata for its arguments.
 
-Meant differences: samples have a source_info, the path. Lines that are no entries end DALI, or are left out by it, and
-are therefore tested in tests/operators/read/test_nemo_asr.py."""
+Deliberate differences: samples have the path as source_info. Invalid lines end DALI or are omitted, so they are tested
+in tests/operators/read/test_nemo_asr.py."""
 
 import json
 import wave

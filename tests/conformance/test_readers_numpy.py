@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """readers.numpy against the real DALI: arrays, regions, files found, order.
 
-Meant differences: arrays of 7 and 8 dimensions and of booleans are read, DALI refuses them; blanks at the end of a line
-of `file_list` are no part of the path. `use_o_direct` needs no `dont_use_mmap`.
+Deliberate differences: arrays of 7 and 8 dimensions and of booleans are read, which DALI rejects; trailing blanks of a
+line of `file_list` are not part of the path; `use_o_direct` does not require `dont_use_mmap`.
 """
 
 import importlib
@@ -62,7 +62,7 @@ def test_regions(tmp_path, start, end, axes, order):
 @pytest.mark.parametrize("axes", [None, [1, 0], [0]], ids=str)
 @pytest.mark.parametrize("start, end", list(itertools.product(STARTS, ENDS))[1:], ids=str)
 def test_regions_that_are_data(tmp_path, start, end, axes, order, policy):
-    """Random ones, each sample's its own, as tensors; the same through both, as arrays of an external source."""
+    """Random regions per sample, passed as tensors: the same arrays of an external source in both libraries."""
     x = np.arange(7 * 9, dtype="i4").reshape(7, 9)
     np.save(tmp_path / "x.npy", np.asarray(x, order=order))
     kwargs = {"files": [str(tmp_path / "x.npy")], "out_of_bounds_policy": policy, "fill_value": 7}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """readers.tfrecord and readers.mxnet against the real DALI.
 
-Meant differences: where an example lacks a feature DALI gives what was in memory before, penstock the default, or no
-elements of a VarLenFeature; wrong types and numbers of values are bad samples, which DALI gives out as zeros or as what
-was in memory; several strings of a feature, which DALI refuses but for the first one; an index of RecordIO for each
-file, where DALI takes one only.
+Deliberate differences: for missing features, penstock returns the default, or no elements for a VarLenFeature, while
+DALI returns the previous content of memory; wrong types and numbers of values are bad samples, which DALI returns as
+zeros or previous content; several strings per feature are supported, of which DALI accepts only the first; there may be
+a RecordIO index per file, while DALI accepts only one.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ SHAPES = {
 
 
 class Reader:
-    """`features` made by the library at hand, as `compare` gives both the same arguments."""
+    """Creates `features` with the current library, as `compare` passes the same arguments to both."""
 
     def __init__(self, features):
         self.features = features

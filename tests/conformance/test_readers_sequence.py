@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.sequence against the real DALI: sequences, order, facts, pixels.
+"""readers.sequence compared with the real DALI: sequences, order, metadata, pixels.
 
-Meant differences: sources, which DALI's sequences lack, are the first frames; pictures that EXIF data turns, and grey
-ones with ANY_DATA, are decoded, where DALI crashes; a step of 0 is an error, where DALI takes all memory; there is no
-warning that the reader is deprecated.
+Deliberate differences: sources are the first frames, while DALI has none; images rotated by EXIF data, and grey ones
+with ANY_DATA, are decoded, while DALI crashes; a step of 0 is an error, while DALI exhausts memory; there is no
+deprecation warning.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """readers.webdataset against the real DALI: outputs, types, order and sources over archives, indexes and arguments.
 
-Meant differences: DALI without an index takes hidden files for samples (with one it does not), and does not understand
-names that are not ASCII in pax headers; its index is off where GNU long names are in the archive. Such archives are in
-tests/operators/read/test_webdataset.py.
+Deliberate differences: without an index, DALI treats hidden files as samples (with an index it does not), and it does
+not support non-ASCII names in pax headers; its index is wrong for archives with GNU long names. Such archives are
+tested in tests/operators/read/test_webdataset.py.
 """
 
 import io
@@ -106,7 +106,7 @@ def test_errors(archives, kwargs):
 
 
 def test_index(archives, tmp_path):
-    """The own wds2idx writes what DALI's does."""
+    """penstock's wds2idx writes the same index as DALI's."""
     from penstock.cli.wds2idx import IndexCreator
 
     for k in range(2):

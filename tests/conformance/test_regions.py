@@ -38,7 +38,7 @@ def test_sequences():
 @pytest.mark.parametrize(
     "kwargs",
     [
-        {"in_ids": [0, 0], "out_anchors": [0, 0, 3, 9]},  # reaches out of the canvas
+        {"in_ids": [0, 0], "out_anchors": [0, 0, 3, 9]},  # exceeds the canvas
         {"in_ids": [0], "shapes": [40, 4]},  # more than there is
         {"in_ids": [0], "in_anchors": [-1, 0]},
         {"in_ids": [7]},

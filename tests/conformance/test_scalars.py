@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of all of NumPy's and Python's types, and `types.Constant`, on either side of an operator of arithmetic: the
-result, and its type, is DALI's; indices that are data, too."""
+"""Numbers of all NumPy and Python types, and `types.Constant`, on both sides of arithmetic operators: result and type
+are DALI's. Also indices that are data."""
 
 import operator
 
@@ -18,7 +18,7 @@ INTEGERS = np.arange(12, dtype="i4").reshape(3, 4)
 
 
 def scalars(lib):
-    """DALI refuses np.float64 on the right, where ours keeps its type."""
+    """DALI rejects np.float64 on the right; we keep its type."""
     of_numpy = {f"np.{t}": np.dtype(t).type(2) for t in DTYPES if t != "f8"}
     constants = {f"Constant.{t}": lib.types.Constant(2, getattr(lib.types, t)) for t in ("INT64", "UINT8", "FLOAT64")}
     return {**of_numpy, "an array": np.array(2, "i8"), "int": 2, "float": 2.0, "bool": True, **constants}
@@ -109,7 +109,7 @@ INTEGER_TYPES = ("UINT8", "INT8", "UINT16", "INT16", "INT32", "UINT32", "UINT64"
 
 @pytest.mark.parametrize("value", CONSTANTS)
 def test_constants_of_another_type(value):
-    """Elements of arrays are rounded, single numbers cut, and both clamped to the type."""
+    """Elements of arrays are rounded, single numbers truncated, and both clamped to the type."""
     import nvidia.dali as dali
 
     def define(lib):
@@ -131,7 +131,7 @@ def test_single_numbers_of_numpy_keep_their_type():
         x = lib.fn.external_source(source=Twice(np.uint8([1, 200])))
         for value in (np.int64(2**40), np.array(3), np.uint64(1), np.int8(1), np.float16(1), np.array([3])):
             yield lib.fn.copy(lib.types.Constant(value))
-        for value in (np.int64(1), np.array(1, "u8"), np.float64(0.5)):  # DALI has float64 as float32 on the way
+        for value in (np.int64(1), np.array(1, "u8"), np.float64(0.5)):  # DALI converts float64 through float32
             yield x + lib.types.Constant(value)
 
     problem = oracle.compare(run(dali, define), run(penstock, define), oracle.Bound(), oracle.Tally())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines that DALI serialises give the same here as there."""
+"""Pipelines serialised by DALI give the same results here."""
 
 import numpy as np
 import pytest

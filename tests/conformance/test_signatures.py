@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes arguments takes them in DALI's order, under DALI's names, with DALI's defaults: all classes, methods and
-functions of the public modules but for operators, which tests/test_schema.py compares."""
+"""Parameters have DALI's order, names and defaults: all classes, methods and functions of the public modules, except
+for operators, which tests/test_schema.py compares."""
 
 import importlib
 import inspect
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FACE = json.loads((ROOT / "tests" / "reference" / "face.json").read_text())["modules"]
 OPERATORS = ("nvidia.dali.fn", "nvidia.dali.ops", "nvidia.dali.experimental.dynamic.ops")
-# By intent: a pattern of the name, and why.
+# Deliberate differences: pattern of the name, reason.
 DIFFERS = {
     r"experimental\.dynamic\.readers\.(MXNet|TFRecord)": "index_path may be left out: the file is scanned",
     r"(pipeline|data_node)\.DataNode": "nodes are made by operators, never by hand",
@@ -26,12 +26,12 @@ DIFFERS = {
 KEYWORD, POSITIONAL = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
-# By its path, as the import of penstock.as_dali would put penstock in the place of DALI.
+# Loaded by path, as importing penstock.as_dali would replace DALI by penstock.
 target = runpy.run_path(str(ROOT / "src" / "penstock" / "as_dali" / "finder.py"))["target"]
 
 
 def told(default):
-    """A default, comparable between the libraries."""
+    """A default in a form that is comparable between the libraries."""
     if isinstance(default, type):
         return f"class {default.__name__}"
     if hasattr(default, "name") and hasattr(default, "value"):  # a member of an enumeration
@@ -40,7 +40,7 @@ def told(default):
 
 
 def parameters(function):
-    """Those given by position, as (name, default) in their order; those only named; whether any other is taken."""
+    """Positional parameters as (name, default), keyword-only ones, and whether any others are accepted."""
     given = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
     of = lambda *kinds: [(p.name, told(p.default)) for p in given if p.kind in kinds]
     any_other = any(p.kind is p.VAR_KEYWORD for p in given)
@@ -48,7 +48,7 @@ def parameters(function):
 
 
 def difference(theirs, ours):
-    """What of their parameters we don't have alike; "" if nothing. We may have more, behind them."""
+    """Differences in their parameters; "" if none. We may have additional ones at the end."""
     (positional, named, _), (my_positional, my_named, any_other) = parameters(theirs), parameters(ours)
     if my_positional[: len(positional)] != positional:
         return f"{my_positional}, DALI {positional}"
@@ -63,7 +63,7 @@ def callables(module, facts):
     short = module.removeprefix("nvidia.dali").lstrip(".")
     for name, fact in facts.items():
         if fact["kind"] not in ("class", "function") or not hasattr(ours, name):
-            continue  # test_face.py says what is not there
+            continue  # missing ones are listed in test_face.py
         a, b = getattr(theirs, name), getattr(ours, name)
         full = f"{short}.{name}".lstrip(".")
         yield full, a, b
@@ -79,7 +79,7 @@ def compared(module):
     for name, theirs, ours in callables(module, FACE[module]):
         try:
             inspect.signature(theirs)
-        except Exception:  # of the native library: there is no telling
+        except Exception:  # native functions have no signature
             continue
         n += 1
         differs = difference(theirs, ours)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rounding decides which pixel is taken: as in DALI, so that masks do not move when a program does."""
+"""If rounding decides which pixel is used, the result is DALI's, so that masks do not change when a program is
+ported."""
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_nearest_neighbours_in_a_region(theirs, axis, roi):
 RNG = np.random.default_rng(8)
 ANGLES = np.float32([*range(-180, 405, 45), 30, 60, 120, 10, 1, 0.1, 0.01, 89.9, 26.56505, 53.1301, 327.56366])
 ANGLES = np.concatenate([ANGLES, RNG.uniform(-400, 400, 20).astype("f4")])
-# Steps are added up along 256 pixels of a row, then anew.
+# Steps are accumulated along 256 pixels of a row, then restarted.
 SHAPES = [(1, 1), (2, 2), (5, 4), (6, 7), (17, 31), (32, 32), (100, 75), (30, 256), (17, 700), (9, 1030), (300, 520)]
 
 
@@ -83,7 +84,7 @@ def numbered(shape):
 
 
 def warped(m, op, image, columns, **kwargs):
-    """`columns` are arguments that differ from sample to sample, all of one image."""
+    """`columns`: arguments that differ between samples, all of the same image."""
     n = len(next(iter(columns.values())))
 
     def define():
@@ -136,7 +137,7 @@ def test_affine_maps_of_volumes(theirs, quarters):
 
 @pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, -2), (0.3, 1, -0.5)])
 def test_rotations_of_volumes(theirs, axis):
-    """Around an axis between those of the volume, the last bits of the matrix are others, which rarely decide."""
+    """For axes not parallel to the volume's, the last bits of the matrix differ, which rarely matters."""
     columns = {"angle": ANGLES}
     n = differing(theirs, "rotate", numbered((9, 20, 300)), columns, axis=axis, size=(10, 21, 303))
     assert max(n) <= (2 if np.count_nonzero(axis) > 1 else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms by torchvision's names against the real DALI's: pixels, sizes, types, errors."""
+"""Transforms with torchvision's names compared with the real DALI's: pixels, sizes, types, errors."""
 
 import importlib
 
@@ -37,7 +37,7 @@ COLOURS = ("rgb", "smooth")
 
 @pytest.fixture(autouse=True)
 def dali_without_cuda(monkeypatch):
-    """DALI asks PyTorch for its CUDA stream also where nothing is on a GPU."""
+    """DALI requests PyTorch's CUDA stream even if nothing is on a GPU."""
     if not torch.cuda.is_available():
         monkeypatch.setattr(torch.cuda, "current_stream", lambda *a, **k: None)
 
@@ -65,7 +65,7 @@ def compare(mine, real, steps=0):
 
 
 def cases():
-    """Name, how the transform is made of a package, inputs, steps that integers may differ by (below 1: floats)."""
+    """Name, function (package) -> transform, inputs, tolerance of integers in steps (below 1: of floats)."""
     for size in (8, (9, 21), [30], (60, 70)):
         yield f"Resize({size})", lambda t, s=size: [t.Resize(s)], PIXELS, 1
     for mode in ("NEAREST", "BILINEAR", "BICUBIC", "LANCZOS"):
@@ -112,7 +112,7 @@ def cases():
     yield "ToPureTensor", lambda t: [t.Resize(9), t.ToPureTensor()], PIXELS, 1
     yield "ToPILImage", lambda t: [t.Pad(3), t.ToPILImage()], ("rgb", "grey", "rgba", "chw", "nchw", "float"), 0
     chain = lambda t: [t.Resize(30), t.CenterCrop(28), t.PILToTensor(), t.Normalize([120.0] * 3, [60.0] * 3)]  # noqa: E731
-    yield "chain", chain, ("rgb", "smooth", "chw", "nchw"), 1 / 59  # one step of what is resized, normalised
+    yield "chain", chain, ("rgb", "smooth", "chw", "nchw"), 1 / 59  # one step of the resized values, normalised
     yield "empty", lambda t: [], PIXELS, 0
 
 
@@ -126,7 +126,7 @@ def test_transform(make, x, steps):
 
 
 def functions():
-    """Name, the call on a module of functions and its package, inputs, steps."""
+    """Name, function (module of functions, package) -> result, inputs, tolerance in steps."""
     for size in ([8], [9, 21], 12):
         yield f"resize({size})", lambda f, t, x, s=size: f.resize(x, s), PIXELS, 1
     yield "resize(max_size)", lambda f, t, x: f.resize(x, None, max_size=19), PIXELS, 1
@@ -202,7 +202,7 @@ WRONG = [
 
 @pytest.mark.parametrize("make", WRONG, ids=range(len(WRONG)))
 def test_the_same_error_on_construction(make):
-    """Of the same type. What DALI finds out later only, or not at all, is in tests/torchvision."""
+    """Errors of the same type. Those that DALI raises only later, or not at all, are in tests/torchvision."""
     with pytest.raises(Exception) as real:
         make(theirs)
     with pytest.raises(type(real.value)) as mine:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""decoders.video against the real DALI, whose CPU decoder knows VP8, VP9 and MJPEG.
+"""decoders.video compared with the real DALI, whose CPU decoder supports VP8, VP9 and MJPEG.
 
-Clips are gray: DALI takes chroma as lying between two pixels, whatever the stream says, so colours differ.
+Clips are gray: DALI always assumes that chroma lies between two pixels, regardless of the stream, so colours differ.
 """
 
 import numpy as np

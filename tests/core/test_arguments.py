@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants and data that no argument takes."""
+"""Constants and data that are invalid as arguments."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_constants(operator, kwargs, error, text):
 @pytest.mark.parametrize("value, shown", [(2**32 + 1, "4294967297"), (-(2**31) - 1, "-2147483649")])
 @pytest.mark.parametrize("good_batches", [0, 6])
 def test_data_beyond_32_bits(value, shown, good_batches):
-    """In the first batch, and when a plan serves later ones."""
+    """In the first batch, and in later batches with a cached plan."""
 
     @pipeline_def(batch_size=2, num_threads=1, prefetch_queue_depth=1)
     def pipe():
@@ -81,6 +81,6 @@ def test_data_per_frame(shapes, text):
 
 
 def test_no_values_per_frame():
-    """Vectors of no numbers are refused by the operator, not by NumPy."""
+    """Empty vectors are rejected by the operator, not by NumPy."""
     with pytest.raises(PipelineError, match=r"(?s)fn.warp_affine.*give a `matrix`, or matrices as the second input"):
         run(fn.warp_affine, data={"matrix": [np.ones((2, 0), "f4"), np.ones((3, 0), "f4")]}, data_layout="FN")

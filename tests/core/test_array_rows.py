@@ -18,7 +18,7 @@ class Derived(np.ndarray):
 @pytest.mark.parametrize("ndim", [0, 1, 3, 8])
 def test_rows_say_where_the_arrays_are(dtype, ndim):
     arrays = [np.zeros(RNG.integers(0, 3, ndim), dtype) for _ in range(20)]
-    arrays += [np.frombuffer(bytes(100), "u1")[:64].view(dtype)[:1].reshape((1,) * ndim)]  # can't be written to
+    arrays += [np.frombuffer(bytes(100), "u1")[:64].view(dtype)[:1].reshape((1,) * ndim)]  # read-only
     rows, at, shapes = rows_of(arrays)
     assert at == rows.ctypes.data
     assert rows["data"].tolist() == [a.ctypes.data for a in arrays]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""There is one object for each kernel, also where threads ask for it at the same time."""
+"""There is one object per kernel, even if threads request it at the same time."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ def test_threads_get_the_same_kernel(monkeypatch):
     make = kernels.Kernel.__init__
 
     def slowly(self, path):
-        time.sleep(0.05)  # so that all threads find that there is none yet
+        time.sleep(0.05)  # so that all threads see that it does not exist yet
         make(self, path)
 
     monkeypatch.setattr(kernels.Kernel, "__init__", slowly)

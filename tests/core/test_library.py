@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of native functions are those that the compiler saw."""
+"""Declared signatures of native functions agree with the compiled ones."""
 
 import ctypes
 import re
@@ -90,7 +90,7 @@ def test_the_compiler_refuses_types_that_python_lacks(tmp_path):
 
 @pytest.mark.skipif(not list(Path(kernels.ROOT).rglob("*.cpp")), reason="needs the sources")
 def test_all_exported_functions_are_described():
-    by_address = {"kernels_digest", "drop_capsule"}  # Python takes only where they are
+    by_address = {"kernels_digest", "drop_capsule"}  # Python uses only their addresses
     texts = [path.read_text() for path in Path(kernels.ROOT).rglob("*.cpp")]
     exported = {name for t in texts for name in re.findall(r"^EXPORT \w[\w \*:]*?(\w+)\([^)]*\)\s*\{", t, re.M)}
     described = {name for t in texts for name in re.findall(r"^EXPORT_(?:SHORT|LONG)\((\w+)\)$", t, re.M)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is too large, of too many dimensions, or nothing at all."""
+"""Data that is too large, has too many dimensions, or is empty."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_no_memory_is_large_enough(graph):
 
 
 def test_it_is_said_what_the_memory_was_for():
-    """In a chain, too, also where a program plans it."""
+    """Also in a chain, and if a program plans it."""
     sizes = iter([4, 5, 2**31 - 1])
 
     def graph():
@@ -83,7 +83,7 @@ def test_it_is_said_what_the_memory_was_for():
 
 @pytest.mark.parametrize("layout", ["HWC", "FHWC", "HW", None])
 def test_batches_without_samples(layout):
-    """They have the dimensions that their layout says."""
+    """They have the number of dimensions of their layout."""
     with_layout = layout in ("HWC", "FHWC")
 
     def graph():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory pool, and rows that are filled again and again."""
+"""The memory pool, and rows that are refilled."""
 
 import ctypes
 import subprocess
@@ -30,12 +30,12 @@ def test_blocks_are_aligned_apart_and_used_again():
     again = library().memory_take(5121)
     assert again in [at for at, _ in blocks] and library().memory_used() - used == 6144
     library().memory_give(again)
-    library().memory_give(again)  # what is not taken is left alone
+    library().memory_give(again)  # memory not from the pool is ignored
     assert library().memory_used() == used
 
 
 def test_what_was_in_use_at_once_is_kept_and_no_more():
-    """Batches larger than what is kept in any case find their memory again; of sizes that change, not all is kept."""
+    """Batches larger than the minimum cache reuse their memory; for varying sizes, not everything is kept."""
     lib, mb = library(), 1 << 20
     lib.memory_trim(0)
     used = lib.memory_used()
@@ -98,7 +98,7 @@ def test_a_batch_beyond_all_memory_is_an_error():
 
 @pytest.mark.parametrize("guard", [0, 8])
 def test_places_of_samples(guard, monkeypatch):
-    """Packed if they are alike, else each 64-byte aligned; never one on another."""
+    """Packed if they have the same size, otherwise 64-byte aligned; never overlapping."""
     monkeypatch.setattr(Batch, "guard_bytes", guard)
     for shape, dense in (([[2, 3], [2, 3], [2, 3]], True), ([[2, 3], [0, 3], [7, 30]], False)):
         batch = Batch.allocate(Spec(np.array(shape), "f4"))
@@ -116,7 +116,7 @@ RECORD = np.dtype([("scalar", "f4"), ("wide", "i8", 4), ("table", "u8")], align=
 
 
 def test_argument_rows_hold_what_was_last_filled_in():
-    """Random columns and constants, in any order of kinds, against rows that are filled for the first time."""
+    """Random columns and constants of all kinds in any order, compared with newly filled rows."""
     rng = np.random.default_rng(2)
     constant = np.arange(12.0).reshape(3, 4).astype("i8")
     constant.setflags(write=False)

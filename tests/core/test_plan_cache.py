@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When rules are traced, how long plans are kept, and when they are given up."""
+"""When rules are traced, how long plans are kept, and when tracing is given up."""
 
 import numpy as np
 import pytest

@@ -58,7 +58,7 @@ def test_distribution():
 
 
 def test_independent():
-    """Neighbouring seeds, operators, epochs, samples, streams and places in the sequence."""
+    """Adjacent seeds, operators, epochs, samples, streams and positions in the sequence."""
     base = random()
     columns = [
         base.uniform(1),
@@ -79,14 +79,14 @@ def test_independent():
 
 
 def test_keys():
-    """An operator with an explicit seed draws the same as any other with it; all other keys differ."""
+    """Operators with the same explicit seed draw the same numbers; all other keys differ."""
     assert rng.key(5, None) == rng.key(5, None)
     keys = {rng.key(seed, operator) for seed in range(100) for operator in (None, *range(100))}
     assert len(keys) == 100 * 101
 
 
 def test_frames_share_the_numbers_of_their_sample():
-    """Each frame of a sequence is cropped at the same random place; the next sequence is not."""
+    """All frames of a sequence are cropped at the same random position, which differs for the next sequence."""
     frame = np.arange(64 * 64 * 3, dtype="f4").reshape(64, 64, 3)
 
     @pipeline_def(batch_size=3, num_threads=1, seed=1)

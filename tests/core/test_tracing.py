@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are traced with some numbers give, for others, what the rule gives for those: natively and in NumPy."""
+"""Programs traced with some numbers give the rule's results for other numbers, natively and in NumPy."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def numbers(dtype, seed):
 
 
 def check(rule, *makes, exact=True):
-    """A rule of (native, columns..), traced for one batch and run for others."""
+    """Traces a rule of (native, columns...) for one batch and runs it for others."""
     tracer = Tracer()
     both = [tracer.input(make(0), "") for make in makes]
     with np.errstate(all="ignore"):
@@ -65,7 +65,7 @@ def two_are_in_the_vocabulary(name, dtype):
 
 
 def one_is_in_the_vocabulary(name, dtype):
-    if name in ("floor", "ceil", "trunc", "rint", "sqrt") and dtype[0] != "f":  # floats first, or whole already
+    if name in ("floor", "ceil", "trunc", "rint", "sqrt") and dtype[0] != "f":  # only for floats
         return False
     return defined(getattr(np, name), dtype) and (dtype != "?" or name in ("logical_not", "invert"))
 
@@ -73,7 +73,7 @@ def one_is_in_the_vocabulary(name, dtype):
 @pytest.mark.parametrize("dtype, name", [(t, n) for t in TYPES for n in BINARY if two_are_in_the_vocabulary(n, t)])
 def test_two_columns(name, dtype):
     ufunc = getattr(np, name)
-    # Of zeros of two signs NumPy's minimum is either, so there are none.
+    # Without negative zeros: NumPy's minimum of -0.0 and 0.0 is either.
     zero = np.dtype(dtype).type(0)  # -0.0 + 0.0 is 0.0
     check(
         lambda r, x, y: (ufunc(x, y), ufunc(x, y[:, :1]), ufunc(x.T, y.T), ufunc(x[::2], y[1::2])),
@@ -101,7 +101,7 @@ def test_chosen_and_clipped(dtype):
 
 
 REDUCTIONS = [(t, n) for t in ("u1", "i4", "i8", "f8", "?") for n in ("sum", "prod", "max", "min", "any", "all")]
-REDUCTIONS = [(t, n) for t, n in REDUCTIONS if t != "f8" or n not in ("sum", "prod")]  # which depend on the order
+REDUCTIONS = [(t, n) for t, n in REDUCTIONS if t != "f8" or n not in ("sum", "prod")]  # these depend on the order
 
 
 @pytest.mark.parametrize("dtype, name", REDUCTIONS)
@@ -174,7 +174,7 @@ def test_circles(dtype):
 
 
 def expected_of(rule, *batches):
-    """For which batches a program that is traced with the first holds."""
+    """For which batches a program traced with the first one is valid."""
     tracer = Tracer()
     memory, x = tracer.input(batches[0], "")
     rule(x)
@@ -258,7 +258,7 @@ def test_rows_that_are_not_there_end_a_program():
 def test_what_can_not_be_traced_says_why(rule, reason):
     tracer = Tracer()
     _, x = tracer.input(np.array([1, 2, 3]), "")
-    if reason == "by an if":  # an element is read as a number, which is checked
+    if reason == "by an if":  # reading an element as a number adds a check
         rule(tracer, x)
         assert any(i.function == "same_column" for i in tracer.program().instructions)
         return

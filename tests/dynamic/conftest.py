@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the imperative mode share."""
+"""Fixtures of tests of the imperative mode."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from penstock.experimental.dynamic import _invocation
 
 @pytest.fixture
 def runs(monkeypatch):
-    """The names of the calls of each plan that is run."""
+    """The names of the calls in each executed plan."""
     found = []
     together = _invocation.together
 

@@ -19,7 +19,7 @@ X = np.arange(2 * 6 * 5 * 3, dtype=np.uint8).reshape(2, 6, 5, 3)
 
 
 def images():
-    """Data that the program can't write to."""
+    """Read-only data."""
     return ndd.as_batch(X, layout="HWC") + np.uint8(0)
 
 
@@ -41,7 +41,7 @@ def test_contexts(runs):
     with shared, ndd.EvalMode.deferred:
         y = x + 1
         with ndd.EvalContext():
-            z = y + 1  # waits for what another context computes
+            z = y + 1  # waits for a result of another context
             assert z.torch().tolist() == [[2, 2]] * 2
     for wrong, error in (
         ({"num_threads": -1}, ValueError),
@@ -113,7 +113,7 @@ def test_long_chains_and_memory():
     np.testing.assert_array_equal(np.asarray(ndd.as_tensor(y)), X)
     gc.collect()
     assert held() is None
-    assert y._invocation is None  # nothing but the data
+    assert y._invocation is None  # only the data is kept
 
 
 FORKS = """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of calls name what was called, and what can be called: `ndd.cast`, not the operator of a pipeline."""
+"""Error messages use the names of this mode, such as `ndd.cast`, not those of pipelines."""
 
 import re
 
@@ -15,7 +15,7 @@ IMAGE = np.zeros((4, 5, 3), "u1")
 
 
 def told(call, *args, **kwargs):
-    """What an error says, without the lines of the program; "" if there is none."""
+    """The text of an error without source lines; "" if there is no error."""
     try:
         outputs = call(*args, **kwargs)
         for out in outputs if isinstance(outputs, (tuple, list)) else (outputs,):
@@ -47,7 +47,7 @@ def test_names_in_texts():
         in_names_here("fn.cast it, or fn.readers.file; fn.none_such")
         == "ndd.cast it, or ndd.readers.File; fn.none_such"
     )
-    assert in_names_here("  fn.cast(x)") == "  fn.cast(x)"  # a line of the program
+    assert in_names_here("  fn.cast(x)") == "  fn.cast(x)"  # a source line
 
 
 def _wrong(arg: Arg):
@@ -55,7 +55,7 @@ def _wrong(arg: Arg):
 
 
 def calls():
-    """The operators that are called in this mode, and what calls them."""
+    """The operators of this mode, and their functions."""
     for name, cls in sorted(REGISTRY.items()):
         place = ndd
         for part in name.split(".")[:-1]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When calls are computed, together with what, and where their errors come out."""
+"""When calls are computed, which are computed together, and where errors are raised."""
 
 import time
 
@@ -24,7 +24,7 @@ def idle():
 
 
 def images():
-    """Data that the program can't write to."""
+    """Read-only data."""
     return ndd.as_batch(X, layout="HWC") + np.uint8(0)
 
 
@@ -72,7 +72,7 @@ def test_what_is_held_is_kept_once_somebody_looks_at_it(runs):
     y, z = program()
     z.evaluate()
     assert len(runs) == 1
-    for expected in (2, 1):  # computed again; from now on it is kept
+    for expected in (2, 1):  # computed again; then kept
         assert y.shape == [(3, 3, 3)] * 2 and y.evaluate() is y
         assert len(runs) == expected, runs
         np.testing.assert_array_equal(np.asarray(ndd.as_tensor(y)), X[:, 2:5, 1:4])
@@ -154,7 +154,7 @@ def test_constants_that_differ_from_call_to_call_become_data(monkeypatch):
     for i, got in enumerate([*few, *many]):
         each = ndd.saturation(x, saturation=ndd.as_batch([1 + i / 60] * 2))
         assert got.equal(each.torch())
-    for _ in range(20):  # other kinds of values, and wrong ones, are what they were
+    for _ in range(20):  # other kinds of values, and invalid ones, behave as before
         assert ndd.crop(x, crop=(2.0, 3.0), rounding="truncate").shape == [(2, 3, 3)] * 2
         ndd.crop(x, crop=(1 + _ % 5, 2), crop_pos_x=_ / 20).evaluate()
     with pytest.raises(TypeError, match="crop.*takes a number"):
@@ -188,7 +188,7 @@ def test_errors_come_out_of_the_results_and_tell_the_line(mode):
             assert "operator `penstock.experimental.dynamic.crop`" in text
             assert "in too_large" in text and "# the line that errors tell" in text
             assert "[9, 9, 3] reaches out" in text and "Sample 0 of the batch" in text and "1 more bad sample" in text
-    assert good.shape == [(6, 5, 3)] * 2  # the others have their results
+    assert good.shape == [(6, 5, 3)] * 2  # the others have results
 
 
 def test_errors_of_constants_are_raised_by_the_call():
@@ -225,7 +225,7 @@ def test_tensors_and_batches_go_together():
     assert ndd.resize(batch, size=ndd.as_tensor([3.0, 2.0])).shape == [(3, 2, 3)] * 2
     assert ndd.resize(batch, size=[ndd.as_batch([1.0, 2.0]), 2]).shape == [(1, 2, 3), (2, 2, 3)]
     assert ndd.cat(image, batch).shape == [(12, 5, 3)] * 2
-    with ndd.EvalMode.deferred:  # the tensor is computed before the batch that it is repeated for
+    with ndd.EvalMode.deferred:  # the tensor is computed before the batch that uses it
         half = ndd.reductions.mean(image + np.uint8(0)) * 0 + 2
         out = ndd.resize(batch, resize_x=half)
     assert out.shape == [(2, 2, 3)] * 2

@@ -61,7 +61,7 @@ def test_decoding():
     for a, b in zip(small.tensors, ndd.crop(want, crop=(40, 40)).tensors):
         assert (
             np.abs(np.asarray(a).astype(int) - np.asarray(b)).mean() < 1
-        )  # a real GPU's engine interpolates colours less
+        )  # a real GPU's engine interpolates colours differently
 
 
 def test_samples_and_sharing():
@@ -165,7 +165,8 @@ print("done")
 
 
 def test_a_fork_after_the_gpu_was_used():
-    """Streams of the parent must not be ended in the child, whose CUDA is dead: a DataLoader's workers would hang."""
+    """The child must not destroy the parent's streams, as CUDA does not work in it: a DataLoader's workers would
+    hang."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", FORK], stdout=-1, stderr=-1, text=True, env=env, start_new_session=True

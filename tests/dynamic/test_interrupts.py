@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C is heard while the imperative mode is at work."""
+"""Ctrl-C interrupts running work of the imperative mode."""
 
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator gives in the imperative mode what it gives in a pipeline, and is found where DALI has it."""
+"""Every operator gives the same results in the imperative mode as in a pipeline, and is in the same module as in
+DALI."""
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from penstock.core.source import Source
 from penstock.experimental import dynamic as ndd
 from penstock.experimental.dynamic import _namespace
 
-# Random ones draw from generators of their own; the class of each says which they are.
+# Random operators, which use the mode's own generators.
 SAME = sorted(
     n for n in DECLARED if n in REGISTRY and _namespace.places(REGISTRY[n]) and "seed" not in REGISTRY[n].schema
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs give the same in all modes, whatever they hold, let go of and look at, and when."""
+"""Random programs give the same results in all modes, regardless of when values are kept, released and read."""
 
 import gc
 import random
@@ -15,7 +15,7 @@ X = np.random.default_rng(0).integers(0, 255, (3, 9, 8, 3), "u1")
 
 
 def step(r, held, rng, failing):
-    """Calls a random operator on random values that are held."""
+    """Calls a random operator on random existing values."""
     x = r.choice(held)
     kind = r.randrange(12 if failing else 11)
     if kind == 0:
@@ -54,14 +54,14 @@ def look(x):
 
 
 def program(seed, mode, failing=False):
-    """What a random program sees."""
+    """The results of a random program."""
     r, rng, seen = random.Random(seed), ndd.random.RNG(seed), []
     held = [ndd.as_batch(X, layout="HWC")]
     with mode:
         for _ in range(40):
             try:
                 held.append(step(r, held, rng, failing))
-            except PipelineError:  # modes may tell an error in the call, or in what follows
+            except PipelineError:  # depending on the mode, the call or a later one raises the error
                 pass
             if len(held) > 1 and r.random() < 0.3:
                 del held[r.randrange(1, len(held))]
@@ -88,7 +88,7 @@ def test_modes_agree(seed):
 
 
 def test_threads_agree():
-    """Several threads at once, each in a context of its own."""
+    """Several threads at once, each in its own context."""
     want, got = [program(s, ndd.EvalMode.sync_cpu) for s in range(4)], {}
     threads = [threading.Thread(target=lambda s=s: got.update({s: program(s, ndd.EvalMode.eager)})) for s in range(4)]
     for t in threads:
@@ -103,7 +103,7 @@ def test_threads_agree():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_failures_stay_where_they_are(seed):
-    """With operators that fail, whatever has a result has the same in each mode, and nothing hangs."""
+    """If operators fail, all other results are the same in each mode, and nothing hangs."""
     for mode in (ndd.EvalMode.deferred, ndd.EvalMode.eager):
         results = program(seed, mode, True)
         again = program(seed, mode, True)

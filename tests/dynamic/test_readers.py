@@ -64,7 +64,7 @@ def test_a_reader_is_used_in_one_way(files):
             other()
     reader = ndd.readers.File(2, files=files)
     assert [numbers(reader()[0]) for _ in range(4)] == [[0, 1], [2, 3], [4, 5], [6, 0]]
-    assert numbers(reader(batch_size=3)[0]) == [1, 2, 3]  # what was read ahead is read again
+    assert numbers(reader(batch_size=3)[0]) == [1, 2, 3]  # data that was read ahead is read again
     assert numbers(reader(batch_size=1)[0]) == [4]
 
 
@@ -162,7 +162,7 @@ def test_external_sources():
 
 
 def test_generators_are_philox():
-    """First words for the key 1 and for the key 7, as the paper's reference implementation gives them."""
+    """First words for keys 1 and 7, from the paper's reference implementation."""
     rng = ndd.random.RNG(1)
     assert rng() == 3823634032 and ndd.random.RNG(7)() == 4099963437
     text = str(rng.state)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors and batches: what they are made of, what they share, what they tell, and what they refuse."""
+"""Tensors and batches: creation, shared memory, properties, errors."""
 
 import gc
 import pickle

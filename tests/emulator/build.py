@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 _KERNELS = HERE.parent.parent / "kernels"
-_DECLARED = ("video/cuvid.h", "video/ffmpeg.h")  # what nvcuvid.cpp includes
+_DECLARED = ("video/cuvid.h", "video/ffmpeg.h")  # included by nvcuvid.cpp
 
 
 @cache
@@ -28,7 +28,7 @@ def build() -> dict[str, str]:
     )
     folder = Path(root) / name
     folder.mkdir(parents=True, exist_ok=True)
-    # The library outlives this checkout: what it compiles with lies beside it.
+    # The library may outlive this checkout, so the sources it compiles are stored next to it.
     for header in HERE.glob("*.h"):
         copy = folder / header.name
         if not copy.exists():

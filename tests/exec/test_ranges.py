@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of stages in the traces of profilers: PyTorch's, and tools that read NVTX, here one that writes them down."""
+"""Ranges of stages in profiler traces: PyTorch's, and NVTX tools, here one that logs them."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def of_all_threads():
 
 
 def test_pytorchs_profiler():
-    """The stages, on threads of their own, beside the model's operators, which are on the thread that trains."""
+    """The stages, on their own threads, in addition to the model's operators on the training thread."""
     config = of_all_threads()
     import torch
 
@@ -55,7 +55,7 @@ def test_pytorchs_profiler():
 
 
 def test_profiler_of_one_thread():
-    """Without a wish of one's own PyTorch profiles the thread that trains: what it waited is there."""
+    """By default, PyTorch profiles only the training thread: its waiting time is included."""
     torch = pytest.importorskip("torch")
     pipe = flipped()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
@@ -68,7 +68,7 @@ def test_nobody_watches(monkeypatch):
     monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
     monkeypatch.setattr(ranges, "_tool", [])
     assert ranges.watching() is None
-    assert ranges.in_range("x") is ranges.in_range("y")  # nothing is made
+    assert ranges.in_range("x") is ranges.in_range("y")  # no object is created
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def logged(tool, tmp_path, program):
 
 
 def ranges_of(lines):
-    """The names of the ranges, by thread; each ends where it began."""
+    """The names of the ranges, by thread; each ends on the thread on which it began."""
     names, open_ranges = defaultdict(list), defaultdict(list)
     for thread, what, domain, name in lines:
         if what == "push":
@@ -105,7 +105,7 @@ def ranges_of(lines):
 
 
 def test_the_tool_reads_what_nvtx_says(tool, tmp_path):
-    """It is written to NVTX's headers: NVIDIA's own package finds it and is understood."""
+    """The tool follows NVTX's headers: it works with NVIDIA's own package."""
     pytest.importorskip("nvtx")
     program = "import nvtx\nwith nvtx.annotate('mine', domain='theirs'): pass"
     assert list(ranges_of(logged(tool, tmp_path, program)).values()) == [["theirs|mine"]]
@@ -142,7 +142,7 @@ def test_tool_that_does_not_work(tmp_path, monkeypatch, content):
 
 
 def test_tool_that_refuses(tmp_path, monkeypatch, tool):
-    """A library that is no tool at all."""
+    """A library that is not a tool."""
     monkeypatch.setenv("NVTX_INJECTION64_PATH", "libc.so.6")
     with pytest.warns(RuntimeWarning, match="InitializeInjectionNvtx2"):
         assert nvtx.attached() is None

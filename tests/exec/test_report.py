@@ -63,8 +63,8 @@ def test_rules_that_can_not_be_traced_are_told(monkeypatch):
 
 
 def test_explain_tells_windows_that_are_made():
-    """Also where it begins as an input says that is computed later. Not where the whole image is an output too, and not
-    where the producer's own input is whole."""
+    """Also if its position is an input computed later. Not if the whole image is also an output, or if the producer's
+    own input is whole."""
 
     @pipeline_def(batch_size=1, num_threads=1)
     def define(returned):
@@ -115,7 +115,7 @@ def test_python_time_is_that_of_work_and_not_of_waiting():
     for _ in range(8):
         p.run()
     stats = p.stats()
-    assert 4 <= stats["python_ms_per_batch"] < 15  # 5 in each; one that is on its way may count on either side
+    assert 4 <= stats["python_ms_per_batch"] < 15  # 5 in each; one in progress may count on either side
     assert stats["python_share_of_a_core"] < 0.6
     assert 0 <= stats["native_ms_per_batch"] < 2
 
@@ -128,7 +128,7 @@ def test_trace_is_what_perfetto_reads(tmp_path):
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     spans = [e for e in events if e["ph"] == "X"]
     names = {e["args"]["name"] for e in events if e["ph"] == "M"}
-    assert "loading" in names and any(f"thread {k}" in names for k in range(3))  # 2: the one that asks
+    assert "loading" in names and any(f"thread {k}" in names for k in range(3))  # 2: the requesting thread
     kernels = [e for e in spans if e["name"] == "brightness" and "sample" in e["args"]]
     assert len(kernels) >= 3 * 8 * 2 and all(e["dur"] >= 0 for e in kernels)
     # Two steps of one sample run on one thread, one after the other.

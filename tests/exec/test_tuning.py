@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Autotuning: threads and batches ahead, chosen while a pipeline runs."""
+"""Autotuning: threads and prefetched batches, selected while a pipeline runs."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ MOST = Setting(16, 8)
 
 
 class Machine:
-    """Takes batches of a pipeline whose speed is a function of its setting, on a clock of its own."""
+    """Simulates a pipeline whose speed is a function of its setting, with its own clock."""
 
     def __init__(self, monkeypatch, start, speed, most=MOST, memory=None, used=lambda setting: 0, training=1e9):
         self.ns = self.waited = self.worked = 0
@@ -44,7 +44,7 @@ class Machine:
 
 
 def with_cores(cores):
-    """So many cores; a batch ahead hides the consumer's part, and a second one some of the noise."""
+    """Speed with `cores` cores. One prefetched batch hides the consumer's part, and a second one some of the noise."""
     return lambda s: 800 * min(s.num_threads, cores) * (0.8, 0.96, 1)[min(s.depth, 3) - 1]
 
 
@@ -89,7 +89,7 @@ def test_tries_again_later(monkeypatch):
     m = Machine(monkeypatch, Setting(1, 1), with_cores(2))
     m.run(25)
     assert m.setting.num_threads == 2
-    m.speed = with_cores(8)  # others have left the machine
+    m.speed = with_cores(8)  # other programs have ended
     m.run(60)
     assert m.setting.num_threads >= 8
 
@@ -120,7 +120,7 @@ def noise():
 def test_batches_do_not_depend_on_it(monkeypatch):
     monkeypatch.setattr(tuning, "_WINDOW_NS", 1_000_000)
     monkeypatch.setattr(tuning, "_GAIN", 0.0)  # every change is kept
-    monkeypatch.setattr(tuning, "_KEEPS_UP", -1.0)  # and tried, however little the consumer waits
+    monkeypatch.setattr(tuning, "_KEEPS_UP", -1.0)  # and tried, even if the consumer hardly waits
     pipe = noise(num_threads=1, prefetch_queue_depth=1, cpu_budget=6)
     plain = noise(num_threads=2)
     before = threading.active_count()
@@ -200,4 +200,4 @@ def test_a_slow_source_is_not_called_more_often(monkeypatch):
     pipe = pipeline_def(define, batch_size=8, num_threads=1, autotune=True, prefetch_queue_depth=1)()
     for _ in range(60):
         pipe.run()
-    assert len(calls) <= 60 + 8  # the most batches ahead
+    assert len(calls) <= 60 + 8  # maximum number of prefetched batches

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sentence of `Pipeline.stats` that says what limits a pipeline."""
+"""The sentence of `Pipeline.stats` about the bottleneck of a pipeline."""
 
 import os
 import time
@@ -23,7 +23,7 @@ def built(define, **kwargs):
 
 
 def limit_of(p, **sums):
-    """What is said where a second passed with 10 batches and these sums."""
+    """The sentence for one second with 10 batches and these sums."""
     s = p._runner.statistics
     s.reset()
     s.started, s.last, s.batches, s.samples = 0, SECOND, 10, 40

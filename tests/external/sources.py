@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources for worker processes, which have to be importable where those are started afresh."""
+"""Sources for worker processes, which must be importable in spawned processes."""
 
 import os
 import time
@@ -58,7 +58,7 @@ def uneven(info):
 
 
 def growing(info):
-    """Sizes that the first batches do not foretell."""
+    """Samples that grow, unlike the first batches."""
     i = info.idx_in_epoch
     return np.full((i * i * 7 + 1, 3), i % 251, "u1"), np.full(i % 3, i, "f4")
 
@@ -102,7 +102,7 @@ def raises_unpicklable(info):
 
 
 class Does:
-    """Does something in the worker at one sample, if a file that says that it was done does not exist yet."""
+    """Does something in the worker at one sample, once, as recorded by a file."""
 
     def __init__(self, at, what, flag):
         self.at, self.what, self.flag = at, what, str(flag)

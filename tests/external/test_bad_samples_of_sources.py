@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that a source can't make, calls that are repeated, and the last samples of an epoch."""
+"""Bad samples of a source, retried calls, and the last samples of an epoch."""
 
 import os
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a source may do wrong: a clear error that names source and sample, and the next batch comes."""
+"""Faulty sources: a clear error with source and sample, and the next batch is available."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from penstock import PipelineError, fn, pipeline_def
 
 HERE = "test_bad_sources.py"
 METHODS = [None, "fork", "thread"]
-WHEN_WANTED = {None: {"prefetch_queue_depth": 1}}  # else such a source, and its error, come a `run` earlier
+WHEN_WANTED = {None: {"prefetch_queue_depth": 1}}  # otherwise the source, and its error, run one `run` earlier
 GOOD = np.zeros((2, 3), "f4")
 
 
@@ -20,7 +20,7 @@ def wrong_at(info, what):
     return what() if (info.iteration, info.idx_in_batch) == (1, 1) else GOOD
 
 
-SAMPLES = {  # what is wrong, n_outputs, arguments, what is told
+SAMPLES = {  # fault, n_outputs, arguments, message
     "None": (lambda: None, None, {}, "gave None"),
     "one output too few": (lambda: (GOOD,), 2, {}, "gave 1 outputs, num_outputs is 2"),
     "no tuple": (lambda: 5, 2, {}, "gave a int; num_outputs=2 asks for"),
@@ -106,7 +106,7 @@ def test_a_bad_batch(case, method):
 
 
 def test_batches_of_different_sizes():
-    """A batch may be small; two sources have to agree on it."""
+    """A batch may be small, but the same size is required of all sources."""
 
     def small(i):
         return np.zeros((1 if i == 1 else 3, 2), "f4")
@@ -144,7 +144,7 @@ def endless():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("cycle", [None, True, "quiet", "raise"])
 def test_an_endless_generator(cycle, method):
-    """It never ends, so nothing is ever started again but by `reset`; and the pipeline can be closed."""
+    """It never ends, so only `reset` restarts it; and the pipeline can be closed."""
     pipe = build(endless, method or "fork", batch=True, cycle=cycle, parallel=method is not None)
     assert [int(pipe.run()[0].at(0)[0]) for _ in range(30)] == list(range(30))
     pipe.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sources give is copied where anybody could change it afterwards, and only there."""
+"""Data of sources is copied only if it could be changed afterwards."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ N, BATCH, SIZE = 6, 4, 20_000  # samples large enough for the native threads to 
 
 
 class Reuses:
-    """Fills the arrays of the batch before again."""
+    """Reuses the arrays of the previous batch."""
 
     def __init__(self, arrays):
         self.arrays = arrays
@@ -97,7 +97,7 @@ def test_a_small_part_of_bytes_does_not_keep_them():
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_outputs_are_the_users_to_write_to(batch):
-    """Also where what the source gave is handed through."""
+    """Also if the source's data is returned unchanged."""
     kept = frozen(np.arange(SIZE, dtype="i4"))
 
     @pipeline_def(batch_size=2, num_threads=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that die or hang, main processes that do, and what is left behind: nothing."""
+"""Workers and main processes that die or hang leave nothing behind."""
 
 import faulthandler
 import gc
@@ -23,7 +23,7 @@ processes = pytest.mark.parametrize("method", PROCESSES)
 
 
 def next_error(pipe, n=4):
-    """The error of one of the next batches; it does not wait for what never ends."""
+    """The error of one of the next `n` batches."""
     begin = time.monotonic()
     with pytest.raises(PipelineError) as caught:
         for _ in range(n):
@@ -67,7 +67,7 @@ def test_the_only_worker_dies_again_and_again():
 def test_idle_workers_may_die_unnoticed():
     pipe = build(sources.ten, workers=2)
     first = values(pipe.run())
-    time.sleep(0.3)  # what is made ahead is there
+    time.sleep(0.3)  # prefetched data is complete
     for pid in pipe._workers.pids():
         os.kill(pid, signal.SIGKILL)
     assert first + values(pipe.run()) == [[i, 0] for i in range(8)]
@@ -80,7 +80,7 @@ def test_a_worker_found_dead_is_replaced_once():
     pipe = build(sources.ten, workers=1)
     assert values(pipe.run()) == [[i, 0] for i in range(4)]
     pool = pipe._workers
-    while pool._pending or pool._workers[0].waiting:  # what is made ahead is there
+    while pool._pending or pool._workers[0].waiting:  # prefetched data is complete
         with pool._lock:
             pool._listen(10)
     (before,) = pool.pids()
@@ -106,7 +106,7 @@ def test_an_iterable_whose_worker_died_does_not_begin_again_in_silence(tmp_path)
     pipe = build(gives, batch=True)
     assert "was killed by SIGKILL" in next_error(pipe)
     assert "the place in the iteration was lost" in next_error(pipe, 1)
-    pipe = build(gives, batch=True, cycle="raise")  # can begin again
+    pipe = build(gives, batch=True, cycle="raise")  # can be restarted
     assert [values(pipe.run())[0][0] for _ in range(3)] == [0, 1, 2]
 
 
@@ -171,7 +171,7 @@ def test_nothing_is_left_of_pipelines(method):
 
 
 def test_sources_that_can_not_be_taken_over(tmp_path):
-    class Local:  # can't be pickled, nor found by its name
+    class Local:  # can't be pickled, or imported by name
         def __call__(self, info):
             return np.int32([0])
 
@@ -259,7 +259,7 @@ def run_script(text, *arguments, **kwargs):
 
 
 def ended(process, seconds=30):
-    """What it said; killed if it does not end."""
+    """The output of a process, which is killed if it does not end."""
     try:
         return process.communicate(timeout=seconds)
     finally:
@@ -316,7 +316,7 @@ def test_the_main_process_ends(method, ending, tmp_path):
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_no_worker_is_replaced_at_exit(method, tmp_path):
-    """multiprocessing kills its processes and removes its sockets at exit; somebody still waits for a batch then."""
+    """multiprocessing kills its processes and removes its sockets at exit, while a thread still waits for a batch."""
     wait = "from multiprocessing import util\nutil.Finalize(None, time.sleep, (1,), exitpriority=-200)\ntime.sleep(0.3)"
     out, err = ended(run_script(SCRIPT + wait, 9, tmp_path / "done", method))
     assert err == "" and gone(list(map(int, out.split())))
@@ -327,7 +327,7 @@ def test_control_c(method, tmp_path):
     process = run_script(SCRIPT + "while True: pipe.run()", 10**9, tmp_path / "done", method, start_new_session=True)
     pids = list(map(int, process.stdout.readline().split()))
     time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal: also to the workers
     _, err = ended(process)
     assert gone(pids)
     assert err.strip().endswith("KeyboardInterrupt") and err.count("Traceback") == 1
@@ -343,7 +343,7 @@ def test_control_c_while_a_source_is_stuck(tmp_path):
 
 
 def test_no_use_is_made_of_dev_shm(tmp_path):
-    """A full /dev/shm is simulated by one that nothing fits in, in a mount namespace of its own."""
+    """A full /dev/shm is simulated by a tiny one in a separate mount namespace."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
         pytest.skip("needs the right to make a mount namespace")
     text = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of Python in sources: 32-bit types by default, the type asked for otherwise, never another value."""
+"""Python numbers in sources: 32-bit types by default, or the requested type; the value never changes."""
 
 import array
 import io
@@ -20,7 +20,7 @@ WAYS = {
 
 
 def of(way, number, **kwargs):
-    """The batch of a source that gives a number for each of two samples."""
+    """The batch of a source that returns a number for each of two samples."""
     made = {**WAYS[way], **kwargs}
     value = [number, number] if made.get("batch") else number
     (out,) = build(lambda i: value, batch_size=2, **made).run()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/sources.md runs, and gives what it says."""
+"""The code in docs/sources.md runs with the documented results."""
 
 from test_guide import ROOT, blocks, execute
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources called by workers: what arrives, in which order, and what is told when something is wrong."""
+"""Sources called by workers: data, order, and errors."""
 
 import time
 
@@ -36,7 +36,7 @@ def test_order_does_not_depend_on_who_is_quick(workers):
 @methods
 def test_sizes_that_vary_and_several_outputs(method):
     pipe = build(sources.growing, method, n_outputs=2, batch_size=3)
-    held = [pipe.run() for _ in range(8)]  # all at once: no memory is used twice
+    held = [pipe.run() for _ in range(8)]  # all kept: no memory is reused
     for b, (x, y) in enumerate(held):
         for k in range(3):
             i = 3 * b + k
@@ -151,7 +151,7 @@ def test_an_exception_is_raised_here_with_the_traceback_of_the_worker(method):
     told = str(caught.value.__cause__)
     for part in ("worker process", "sample 2 of iteration 1", "by Raises (sources.py:", "raise OwnError", "__call__"):
         assert part in told
-    assert "penstock/external" not in told  # the frames are the user's own
+    assert "penstock/external" not in told  # only the user's frames
     assert [i for (i,) in values(pipe.run())] == [8, 9, 10, 11]
 
 
@@ -192,7 +192,7 @@ def test_bad_data_names_source_and_sample(case, method):
             return give(info)
         return np.zeros(1) if n_outputs is None else (np.zeros(1),) * n_outputs
 
-    args = {} if method else {"prefetch_queue_depth": 1}  # else such a source, and its error, come a `run` earlier
+    args = {} if method else {"prefetch_queue_depth": 1}  # otherwise the source, and its error, run one `run` earlier
     pipe = build(sometimes, method or "fork", n_outputs=n_outputs, parallel=method is not None, pipe_args=args)
     pipe.run()
     with pytest.raises(PipelineError, match=text) as caught:

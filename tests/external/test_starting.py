@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How workers are started: by fork, afresh with pickled sources, before pipelines are built."""
+"""Starting workers: by fork, spawned with pickled sources, before pipelines are built."""
 
 import gc
 import os
@@ -108,7 +108,7 @@ def test_workers_may_be_started_before_anything_is_built():
     pipes = [build(sources.ten), build(sources.numbered)]
     for pipe in pipes:
         pipe.start_py_workers()
-        pipe.start_py_workers()  # once is enough
+        pipe.start_py_workers()  # a second call has no effect
     pids = [set(pipe._workers.pids()) for pipe in pipes]
     assert len(pids[0] | pids[1]) == 4
     for pipe in pipes:

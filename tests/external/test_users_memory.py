@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of the user's, which sources lend to a pipeline, is never changed by who gets the batches."""
+"""The user's memory, which sources lend to a pipeline, is never changed by receivers of batches."""
 
 import numpy as np
 import pytest
@@ -28,14 +28,14 @@ USERS = {
 
 @pytest.fixture(params=USERS)
 def lent(request, tmp_path):
-    """An array of zeros that is the user's."""
+    """A user's array of zeros."""
     array = USERS[request.param](tmp_path)
     yield array
     assert not array.any()
 
 
 def lending(array):
-    """Gives it as a whole batch, as samples, and through operators that share memory."""
+    """Returns it as a whole batch, as samples, and through operators that share memory."""
 
     @pipeline_def(batch_size=2, num_threads=1)
     def pipe():

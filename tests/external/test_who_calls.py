@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources are called by the thread that runs the pipeline, when DALI calls them; in the background if asked to."""
+"""Sources are called by the thread that runs the pipeline, at the same time as in DALI; in the background if
+requested."""
 
 import threading
 
@@ -13,7 +14,7 @@ DATA = [np.zeros(2, "f4")] * BATCH
 
 
 class Log:
-    """What was called since it was last asked; in other threads than this one with a mark."""
+    """Calls since the last query; those in other threads are marked."""
 
     def __init__(self):
         self._main, self._calls = threading.get_ident(), []
@@ -41,7 +42,7 @@ BOTH = pytest.mark.parametrize("lib", ["penstock", "dali"])
 
 
 def moments(log, pipe, n):
-    """What `build` and each `run` call; behind the end of an epoch comes `reset`."""
+    """Calls by `build` and each `run`, with `reset` after the end of an epoch."""
     pipe.build()
     seen = [log.take()]
     for _ in range(n):
@@ -92,7 +93,7 @@ def test_several_sources_and_iter_setup(lib):
     with pipe:
         first = fn.external_source(lambda i: (log(f"b{i}"), DATA)[1])
         pipe.set_outputs(first, fn.external_source(lambda i: (log(f"a{i}"), DATA)[1]))
-    seen = moments(log, pipe, 2)  # in which order DALI calls sources differs from process to process
+    seen = moments(log, pipe, 2)  # the order in which DALI calls sources differs between processes
     assert [c[0] for call in seen for c in call] in (list("bas" * 3), list("abs" * 3))
     assert [len(call) for call in seen] == [0, 6, 3]
 
@@ -163,7 +164,7 @@ def test_schedule_and_share(lib):
 
 @BOTH
 def test_random_numbers_are_the_programs(lib):
-    """The numbers that a source draws from the global generator come in between those of the program."""
+    """A source and the program draw from the global generator in a fixed order."""
     pipe = one_source(lib, lambda i: [np.float32(np.random.rand())] * BATCH, {"prefetch_queue_depth": 1})
     pipe.build()
     np.random.seed(7)
@@ -194,7 +195,7 @@ def test_iterators(lib):
 
 @BOTH
 def test_an_error_comes_out_of_the_run_that_calls_the_source(lib):
-    """Where it is prefetched, before its batch would have been given out."""
+    """With prefetching, before its batch would have been returned."""
 
     def source(i):
         if i == 1:
@@ -205,7 +206,7 @@ def test_an_error_comes_out_of_the_run_that_calls_the_source(lib):
     pipe.build()
     with pytest.raises(KeyError, match="no such data"):
         pipe.run()
-    if lib == "penstock":  # DALI's calls the source for the same batch for ever
+    if lib == "penstock":  # DALI calls the source for the same batch forever
         assert [int(pipe.run()[0].at(0)[0]) for _ in range(3)] == [0, 2, 3]
 
 
@@ -267,7 +268,7 @@ def test_in_the_background():
 
 
 def test_checkpoints_are_of_the_batches_that_were_given_out():
-    """Whatever was asked for ahead."""
+    """Regardless of prefetching."""
 
     def make(**kwargs):
         class Source:

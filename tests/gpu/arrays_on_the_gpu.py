@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of another library on the GPU, which is this module's own, and pipelines that get them."""
+"""GPU arrays of a simulated library, and pipelines that use them."""
 
 import gc
 import time
@@ -19,7 +19,7 @@ RAGGED = [np.arange(k * 7, dtype="i4").reshape(k, 7) - k for k in range(1, N + 1
 
 
 class Array:
-    """Of a library whose work goes on in a stream of its own; its interface says which that is."""
+    """An array of a library that works in its own stream, which its interface states."""
 
     def __init__(self, values, stream, offset=0):
         self.shape, self.dtype, self.stream = values.shape, values.dtype, stream
@@ -51,7 +51,7 @@ class Silent(Array):
 
 
 class WithDlpack(Array):
-    """As JAX does it: makes the consumer's stream wait."""
+    """As JAX: makes the consumer's stream wait."""
 
     __cuda_array_interface__ = property()
     device_id = 0
@@ -88,7 +88,7 @@ def fed(made, **kwargs):
 
 
 def pipe_of(source, device="gpu", then=lambda x: x, on_error="raise", batch_size=N, **kwargs):
-    """Makes one batch at a time, when it is asked for."""
+    """A pipeline that computes one batch at a time, on request."""
 
     @pipeline_def(batch_size=batch_size, num_threads=1, device_id=0, prefetch_queue_depth=1, on_error=on_error)
     def define():
@@ -112,7 +112,7 @@ def check_values(out, want):
 
 
 def ends(alive):
-    """Whether an object is let go of, once the GPU is through."""
+    """Whether an object is released after the GPU has finished."""
     end = time.monotonic() + LONG
     while alive() is not None and time.monotonic() < end:
         borrowed.collect()
@@ -122,13 +122,13 @@ def ends(alive):
 
 
 def stream_of(pipe):
-    """The one that the source copies by."""
+    """The stream in which the source copies."""
     (source,) = (pipe._plan.source_op(n) for n in pipe._plan.sources)
     return next(iter(source.on_gpu.values()))._stream
 
 
 def stream_of_somebody():
-    """It lives longer than all batches."""
+    """A foreign stream, which outlives all batches."""
     device = Device.get(0)
     with device:
         return Stream(device)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typical launches of the kernels that read at computed places."""
+"""Typical launches of kernels that read at computed positions."""
 
 import numpy as np
 from segments import Segment, Step

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pipelines on the GPU with plans that programs compute, and by the rules alone, for comparison."""
+"""Runs pipelines on the GPU with plans computed by programs, and with rules only, for comparison."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Feed:
 
 
 def run(define, order, monkeypatch, programs=True):
-    """The outputs of all batches, as lists of arrays, and how many were planned by a program."""
+    """The outputs of all batches, as lists of arrays, and the number of batches planned by a program."""
     computed = []
     with monkeypatch.context() as m:
         take = plan_cache.PlanCache.take
@@ -53,7 +53,7 @@ def run(define, order, monkeypatch, programs=True):
 
 
 def check(define, order, monkeypatch, computes=True):
-    """Whether batches are what the rules make of them. `computes`: whether programs plan any; None if no matter."""
+    """Checks that batches are the same as with rules. `computes`: whether programs plan any; None: not checked."""
     want, none = run(define, order, monkeypatch, programs=False)
     got, computed = run(define, order, monkeypatch)
     assert none == 0
@@ -66,7 +66,7 @@ def check(define, order, monkeypatch, computes=True):
 
 
 def planted(plant, test, arguments, monkeypatch):
-    """Runs a test, in which batches that need no rules have a bug."""
+    """Runs a test with a bug in batches planned without rules."""
     real = run
 
     def run_with_it(define, order, patch, programs=True):
@@ -80,8 +80,8 @@ def planted(plant, test, arguments, monkeypatch):
 
 
 def checks_of_launches(define, order, monkeypatch):
-    """How many columns programs check, as their launches follow from them. What happens without these checks can't be
-    tried: kernels would write wherever a launch for other samples sends them."""
+    """Number of columns checked by programs, as launches depend on them. Running without these checks can't be tested:
+    kernels would write to arbitrary addresses."""
     launches, expect, n = gpu_chain.GpuChain._launches, tracing.Tracer.expect, [0]
 
     def counted(tracer, column):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Run the GPU's tests under compute-sanitizer, some processes side by side: memcheck and racecheck.
+"""Runs the GPU tests under compute-sanitizer (memcheck and racecheck), in parallel processes.
 
-A row per file of tests says what came out; what the sanitizer or pytest found is printed below it. Exits with 1 if
-anything was found. Errors that the driver returns are no findings: tests ask for too much memory, for devices that are
-not there and for kernels that can't be launched, and check what comes back."""
+Prints a row per test file with its result, followed by the findings of the sanitizer or pytest. Exits with 1 if there
+are findings. Errors returned by the driver are not findings: tests request too much memory, missing devices and invalid
+launches on purpose."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-# A file whose tests launch nothing, or keep the GPU away by intention.
+# Files whose tests launch nothing, or deliberately hide the GPU.
 NOT_INSTRUMENTED = "terminated before first instrumented API call"
 
 
 def files(o) -> list[Path]:
-    """Files of tests that use the GPU, the longest first as those end last."""
+    """Test files that use the GPU, the slowest first."""
     found = [*TESTS.glob("gpu/test_*.py"), *TESTS.glob("operators/**/test_*.py")]
-    # Frameworks bring kernels of their own, and the compiler's test launches nothing.
+    # Frameworks have their own kernels, and the compiler's test launches nothing.
     found = [f for f in found if f.name not in ("test_compile.py", "test_frameworks.py") and re.search(o.only, str(f))]
     return sorted(found, key=lambda f: (f.parent.name != "gpu", -f.stat().st_size))
 
 
 def check(tool: str, file: Path, o) -> tuple[bool, str, str]:
-    """Whether it is clean, a line about it, and all that was printed."""
+    """Whether it is clean, a line about it, and its output."""
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "86", "--print-limit", "5"]
     if tool == "memcheck":
         command += ["--report-api-errors", "no"]

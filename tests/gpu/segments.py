@@ -19,7 +19,7 @@ _UNTOUCHED = 0xA5
 
 
 def _whole_blocks(nbytes: int) -> int:
-    """Kernels read blocks of 16 bytes of which a part exists, as the pool's memory allows."""
+    """Kernels may read partially valid blocks of 16 bytes, which the pool's memory allows."""
     return max(nbytes + 15 & ~15, 16)
 
 
@@ -37,7 +37,7 @@ class LaunchArgument(ctypes.Structure):
 
 @dataclass
 class Step:
-    """One kernel: numbers of its tensors, and its arguments as columns."""
+    """One kernel: indices of its tensors, and its arguments as columns."""
 
     kernel: str
     outs: list[int]
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass
 class Segment:
-    """Kernels in order. `specs` are those of all tensors, `inputs` the samples of those that come from outside."""
+    """Kernels in order. `specs`: of all tensors; `inputs`: samples of external tensors."""
 
     steps: list[Step]
     specs: dict[int, Spec]
@@ -88,7 +88,7 @@ class Segment:
         return calls, launch.Fusion(calls, self.kept).plan(calls, specs, self.n)
 
     def on_device(self, offset: int = 0) -> dict[int, list[np.ndarray]]:
-        """The same on GPU 0. Samples begin `offset` elements behind a multiple of 256 bytes."""
+        """The same on GPU 0. Samples begin `offset` elements after a multiple of 256 bytes."""
         device = Device.get(0)
         with device:
             stream = Stream(device)

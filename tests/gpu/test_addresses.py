@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the GPU adds up depends on the sample alone: not on where it lies, nor on the samples beside it."""
+"""Sums on the GPU depend only on the sample: not on its address, nor on neighbouring samples."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ SUMS = {
 
 
 def results(name, batch, which):
-    """What comes of the samples with these numbers."""
+    """The results of the samples with indices `which`."""
 
     @pipeline_def(batch_size=len(batch), num_threads=2, device_id=0)
     def pipe():

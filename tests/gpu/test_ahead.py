@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is under way on a GPU: batches at a time, those made ahead, and the memory that decoders hand on. Streams
-are held, so that nothing depends on the machine's speed."""
+"""Amount of work in flight on a GPU: concurrent and prefetched batches, and memory passed between decoders. Streams are
+blocked, so that nothing depends on the machine's speed."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ from penstock.operators.decode.gpu.decoding import Engines
 if os.environ.get("PENSTOCK_TEST_GPU") == "1":
     pytest.skip("only streams of the emulated device can be held", allow_module_level=True)
 
-LONG = 60.0  # seconds, for what must happen
+LONG = 60.0  # seconds, timeout of events that must happen
 FILES = [
     np.frombuffer(encoded_images.encode(encoded_images.photograph(i, 24 + 8 * i, 32), "JPEG").tobytes(), "u1")
     for i in range(3)
@@ -37,7 +37,7 @@ def decoder(**options):
 
 @contextmanager
 def held(streams):
-    """Work that streams are asked for inside begins at the end."""
+    """Work enqueued in these streams inside the block starts at its end."""
     lib = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     lib.emulated_hold.restype = ctypes.c_void_p
     gates = [lib.emulated_hold(ctypes.c_void_p(s.handle)) for s in streams]

@@ -18,7 +18,7 @@ SHAPES = ((3, 5, 3), (1, 1, 3), (0, 4, 3), (17, 9, 3))
 _BITS = "BITAND BITOR BITXOR SHL SHR INVERT".split()
 _REAL = [o for o in OPERATIONS if o not in _BITS]
 _INTEGER = "ADD SUB MUL FLOORDIV MOD POW MIN MAX NEG ABS EQ NE LT LE GT GE".split() + _BITS
-# A few of each form; test_compile.py has them all.
+# A few of each form. test_compile.py tests all.
 INTEGER = "ADD MUL FLOORDIV MOD POW SHL SHR MIN ABS INVERT LT".split()
 REAL = "DIV MOD POW MIN ATAN2 SQRT RSQRT LOG GE".split()
 

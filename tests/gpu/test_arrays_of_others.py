@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of other libraries on the GPU, as inputs and as tensors: what their streams have been asked for is done before
-anything is read. The other library is this test's own; streams are held, so that the order shows."""
+"""GPU arrays of other libraries, as inputs and as tensors: the work of their streams is complete before anything is
+read. The other library is simulated; streams are blocked to reveal the order."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ SHAPE, SOON = (3, 4, 5), 0.2
 
 
 class Array:
-    """Of a library whose work goes on in a stream of its own."""
+    """An array of a library that works in its own stream."""
 
     def __init__(self, stream):
         with stream.device:
@@ -37,7 +37,7 @@ class Array:
 
 
 class WithInterface(Array):
-    """As CuPy and Numba do it: says in which stream it is made."""
+    """As CuPy and Numba: states the stream that computes it."""
 
     @property
     def __cuda_array_interface__(self):
@@ -46,7 +46,7 @@ class WithInterface(Array):
 
 
 class WithDlpack(Array):
-    """As JAX does it: makes the consumer's stream wait."""
+    """As JAX: makes the consumer's stream wait."""
 
     def __dlpack_device__(self):
         return (2, 0)
@@ -58,7 +58,7 @@ class WithDlpack(Array):
 
 
 class WithBoth(WithDlpack):
-    """As PyTorch does it: its interface says nothing of streams."""
+    """As PyTorch: its interface does not state a stream."""
 
     @property
     def __cuda_array_interface__(self):
@@ -89,7 +89,7 @@ READERS = {
 
 @pytest.fixture(scope="module")
 def stream():
-    """Of somebody else; it lives longer than all batches."""
+    """A foreign stream, which outlives all batches."""
     device = Device.get(0)
     with device:
         return Stream(device)
@@ -103,13 +103,13 @@ def test_what_is_still_being_made_is_waited_for(kind, reader, stream):
     with held(stream):
         array.write(7)
         thread.start()
-        time.sleep(SOON)  # who does not wait has read something else by then
+        time.sleep(SOON)  # without waiting, other data would have been read by now
     thread.join(60)
     assert found and (found[0] == 7).all() and found[0].size % 60 == 0
 
 
 class Silent(Array):
-    """Its interface does not say by which stream it is made, and there is nothing else to ask."""
+    """Its interface does not state its stream, and there is no other source for it."""
 
     @property
     def __cuda_array_interface__(self):
@@ -117,7 +117,7 @@ class Silent(Array):
 
 
 class HandleOf:
-    """As streams of PyTorch are."""
+    """As PyTorch's streams."""
 
     def __init__(self, stream):
         self.cuda_stream = stream.handle
@@ -229,7 +229,7 @@ GIVERS = {
 
 @pytest.mark.parametrize("giver", GIVERS)
 def test_who_takes_a_batch_waits_for_it_on_the_gpu(giver, stream):
-    """Work of the stream that it is taken for begins when the batch is made, which is not yet begun here."""
+    """Work of the consumer's stream starts when the batch is complete, which has not even started here."""
 
     def define():
         return fn.flip(fn.external_source(lambda: [np.full((4, 5, 1), 8, "u1")] * 2, layout="HWC", device="gpu"))

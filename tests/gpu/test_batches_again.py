@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that come again, as they were or with something else about them, are what the rules make, bit for bit."""
+"""Repeated batches, unchanged or with some changes, are bit for bit the same as with rules."""
 
 import gc
 import weakref
@@ -70,7 +70,7 @@ def test_contents_follow_when_shapes_stay(monkeypatch):
 
 
 def test_arguments_that_are_data(monkeypatch):
-    """The shapes are the same, the columns are not, or not always."""
+    """The shapes are the same, but the columns change."""
 
     def define(f):
         x = f(lambda k: images(0), "HWC")
@@ -187,7 +187,7 @@ def test_few_plans_are_kept(monkeypatch):
 
 
 def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
-    """Nothing of a plan's making refers to itself: the memory of inputs would stay until the next collection."""
+    """Planning creates no reference cycles, which would keep the memory of inputs until the next garbage collection."""
     segments = []
     lay_out = gpu_chain.GpuChain.lay_out
 
@@ -214,11 +214,11 @@ def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
     assert not any(s() is not None for s in segments)
 
 
-# Bugs that the tests above must notice -------------------------------------------------------------------------------
+# Bugs that the tests above must detect -------------------------------------------------------------------------------
 
 
 def forgetful(monkeypatch):
-    """Programs don't get what is the batch's own."""
+    """Programs don't get the current batch's data."""
     finish = plan_memory.TracedPlan.finish
 
     def without(self):

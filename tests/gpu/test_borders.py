@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that look beyond images, one in the launch of another: each has borders of its own."""
+"""Operators that read outside images, fused into one launch: each uses its own border."""
 
 import numpy as np
 import pytest

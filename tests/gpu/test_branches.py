@@ -69,7 +69,7 @@ def untouched(x, p):
 
 
 def returned(x, p):
-    """What is merged is used again, whole."""
+    """The merged batch is used again as a whole."""
     y = x
     if p == 0:
         y = fn.contrast(x, contrast=0.5)
@@ -164,7 +164,7 @@ def test_sequences():
 
 
 def test_a_merged_batch_shares_no_memory_with_the_next_one():
-    """Batches that are kept stay as they are while others are made."""
+    """Batches that are kept do not change while others are computed."""
 
     @pipeline_def(batch_size=5, num_threads=1, device_id=0, enable_conditionals=True)
     def pipe():
@@ -203,7 +203,7 @@ def test_bad_samples_in_a_branch_are_named():
 
 
 def test_operators_with_a_kernel_stay_on_the_gpu():
-    """Only conditionals, which have none, are done on the CPU."""
+    """Only conditionals, which have no kernel, run on the CPU."""
 
     @pipeline_def(batch_size=5, num_threads=1, device_id=0, enable_conditionals=True)
     def pipe():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real NVRTC takes the kernels, where it is installed: compiling needs no GPU."""
+"""The real NVRTC, if installed, compiles the kernels; this needs no GPU."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def of(segments):
 
 
 def sources():
-    """Of launches that differ much."""
+    """Sources of very different launches."""
     segments = [
         Case("u1").segment(),
         Case("u1", "f4", 1).segment(),
@@ -122,7 +122,7 @@ def sources():
 
 
 def real_compiler(version: str) -> str:
-    """The path of NVRTC for a version of CUDA: that of its wheel, or what the variable PENSTOCK_NVRTC_CU12 says."""
+    """The path of NVRTC for a CUDA version: from its wheel, or from the variable PENSTOCK_NVRTC_CU12."""
     folders = {"13": "nvidia/cu13/lib", "12": "nvidia/cuda_nvrtc/lib"}
     given = os.environ.get(f"PENSTOCK_NVRTC_CU{version}")
     found = [given] if given else []

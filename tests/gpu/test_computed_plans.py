@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches whose plans a record computes are, bit for bit, those that the rules plan."""
+"""Batches with plans computed by a record are bit for bit the same as with rules."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def test_sizes_that_never_come_again(name, monkeypatch):
     ids=["other channels", "ragged channels", "large ones", "empty ones"],
 )
 def test_odd_batches_between(odd, monkeypatch):
-    """What a record is of no use for, the rules plan."""
+    """Batches to which a record does not apply are planned by rules."""
 
     def define(f):
         x = fn.resize(f(lambda k: [np.ascontiguousarray(x) for x in odd(k)], "HWC"), size=(4, 5))
@@ -114,7 +114,7 @@ def test_as_on_the_cpu(name, monkeypatch):
 
 
 def test_memory_of_inner_tensors_is_used_again(monkeypatch):
-    """Of five blurs one after the other, each reads what the one before it wrote."""
+    """Five consecutive blurs; each reads the output of the previous one."""
     plans, plan_of = [], gpu_chain.GpuChain.plan_of
     monkeypatch.setattr(gpu_chain.GpuChain, "plan_of", lambda *a: plans.append(plan_of(*a)) or plans[-1])
     check(lambda f: blurred(blurred(blurred(blurred(blurred(f(images, "HWC")))))), NEVER_AGAIN, monkeypatch)
@@ -123,7 +123,7 @@ def test_memory_of_inner_tensors_is_used_again(monkeypatch):
 
 @pytest.mark.parametrize("operator", [fn.flip, fn.copy, blurred], ids=["flip", "copy", "gaussian_blur"])
 def test_nothing_at_first(operator, monkeypatch):
-    """A plan that was made of a batch in which there is nothing to do is good for others."""
+    """A plan created for an empty batch is also valid for others."""
 
     def make(k):
         return images(k) if k > 3 else [x[:0] for x in images(k)]
@@ -166,7 +166,7 @@ def test_a_bad_sample_between_computed_batches():
 
 
 def unread_columns(monkeypatch):
-    """Arguments of the first batch stand for those of all."""
+    """Uses the arguments of the first batch for all."""
     finish = plan_memory.TracedPlan.finish
 
     def without(self):
@@ -177,13 +177,13 @@ def unread_columns(monkeypatch):
 
 
 def sizes_of_the_first(monkeypatch):
-    """Each batch gets the memory that the first one of its plan needed."""
+    """Each batch gets the memory required by the first batch of its plan."""
     placed, first = gpu_plan.GpuPlan._placed, {}
     monkeypatch.setattr(gpu_plan.GpuPlan, "_placed", lambda self: first.setdefault(self, placed(self)))
 
 
 def one_slot(monkeypatch):
-    """All inner tensors lie in the same memory."""
+    """All inner tensors share the same memory."""
     real = gpu_plan.share_slots
     monkeypatch.setattr(gpu_plan, "share_slots", lambda steps: dict.fromkeys(real(steps), 0))
 

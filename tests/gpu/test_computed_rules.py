@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose plans on the GPU a record computes give what the rules give."""
+"""Operators with GPU plans computed by a record give the same results as with rules."""
 
 import numpy as np
 import pytest
@@ -38,17 +38,17 @@ def test_one_program_is_for_any_number_of_samples(name, monkeypatch):
     check(defined(name, lambda k, samples: samples[: SIZES[k]]), NEVER_AGAIN, monkeypatch, computes=True)
 
 
-MIXED, LARGE = 6, 16  # the batches from which on samples are small, and from which on large
+MIXED, LARGE = 6, 16  # first batches with small samples, and with large samples
 MANY = list(range(24))
 
 
 def sizes(k, some, small, large):
     of_all = some if k < MIXED else small if k < LARGE else large
-    return [max(x - k % 4, 1) for x in of_all]  # no batch has the shapes of the one before it
+    return [max(x - k % 4, 1) for x in of_all]  # consecutive batches have different shapes
 
 
 def tall(k):
-    """From 4 to 33 rows; the smallest are behind the powers of two that the largest reach."""
+    """From 4 to 33 rows."""
     heights = sizes(k, (4, 33, 17, 9, 33), (6, 7), (33, 29))
     return [(np.random.default_rng(k).random((h, 7, 3)) * 250).astype("u1") for h in heights]
 
@@ -84,17 +84,17 @@ BOUNDED = {
 
 @pytest.mark.parametrize("name", BOUNDED)
 def test_plans_made_for_small_samples_are_good_for_large_ones(name, monkeypatch):
-    """Bounds are compiled in, and memory is made for them."""
+    """Bounds are compiled into kernels, and memory is allocated for them."""
     check(BOUNDED[name], MANY, monkeypatch, computes=None)
 
 
 def wide(k):
-    """Pictures whose runs of elements are long enough that a companion chooses by them."""
+    """Images with runs of elements that are long enough to affect the choice of kernel."""
     return images(k, lo=14, hi=18, channels=3 if k < 6 else (2, 3)[k % 2])
 
 
 def operand(k):
-    """Of the shape of the pictures, or one number each."""
+    """Operands of the images' shape, or one number per sample."""
     return [x if k < 6 or k % 2 else x[:1, :1, :1].copy() for x in wide(k)]
 
 
@@ -131,7 +131,7 @@ def test_what_is_only_seen(name, monkeypatch):
 
 
 def misplaced(monkeypatch):
-    """All samples begin where the first does."""
+    """All samples get the address of the first one."""
     seen_rows = gpu_chain._seen_rows
     monkeypatch.setattr(gpu_chain, "_seen_rows", lambda to, spec, begins, frames: seen_rows(to, spec, 0, frames))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that change places on the GPU: in one launch, and only if somebody could write to what others go on using."""
+"""Copies of samples on the GPU: in one launch, and only if a receiver could write to memory that is still in use."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ IMAGES = [RNG.integers(0, 256, s, "u1") for s in SHAPES]
 
 
 def launches(monkeypatch):
-    """Numbers of pieces copied from now on."""
+    """Records the numbers of pieces copied."""
     counts = []
     real = copies.copy_on_device
     for module in ("batch", "interchange"):
@@ -61,7 +61,7 @@ def test_samples_in_another_order(order):
 
 
 def fed_once(define):
-    """What is fed once is on the GPU once, and in every batch."""
+    """Data fed once is uploaded once and used in every batch."""
 
     @pipeline_def(batch_size=len(IMAGES), device_id=0, num_threads=1)
     def pipe():
@@ -143,7 +143,7 @@ def test_replaced_samples_leave_alone_what_is_given_out_again():
 
 
 def test_frames_that_no_block_begins_at():
-    """Kernels take frames where they lie, at any byte."""
+    """Kernels read frames at any byte address."""
     videos = [RNG.integers(0, 256, (3, h, 7, 3), "u1") for h in (5, 1, 9)]
 
     def run(device):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`external_source` and `feed_input` with data that lies on the GPU: it stays there, as one copy or, with `no_copy`,
-where it is; in the order of the streams, and as long as anybody reads it. The other library is this test's own."""
+"""`external_source` and `feed_input` with GPU data: it stays on the GPU, copied once or, with `no_copy`, shared; in
+stream order, and as long as it is read. The other library is simulated."""
 
 import os
 import sys
@@ -85,7 +85,7 @@ def test_one_copy_on_the_gpu_and_none_over_the_bus(given, way, ragged, stream):
     assert copies.from_gpu.copies == 0 and waits == 0
     pieces = 1 if launches else copies.on_gpu.copies
     assert 1 <= pieces <= 3 and launches <= 1 and (launches == 1) != (copies.on_gpu.copies > 0)
-    if launches:  # of the kernel that copies many pieces, whose list is what was uploaded
+    if launches:  # the kernel that copies many pieces; only its list was uploaded
         assert copies.to_gpu.nbytes <= 24 * N
     else:
         assert nbytes <= copies.on_gpu.nbytes <= nbytes + 64 * N  # with the gaps between samples of a batch
@@ -115,9 +115,9 @@ def test_nothing_is_copied_where_that_is_asked_for(given, way, ragged, stream):
 
 @pytest.mark.parametrize("no_copy", [False, True])
 def test_operators_behind_it(no_copy, stream):
-    """What they make follows from shapes that are known without asking the GPU."""
+    """Their outputs depend only on shapes, which are known without waiting for the GPU."""
     pipe = pipe_of(lambda: [Array(a, stream) for a in RAGGED], no_copy=no_copy, then=lambda x: (x + 1, x.shape()))
-    for _ in range(6):  # planned by rules, and then by programs
+    for _ in range(6):  # planned first by rules, then by programs
         more, shapes = pipe.run()
         check_values(more, [a + 1 for a in RAGGED])
         assert [s.tolist() for s in values_of(shapes)] == [[k, 7] for k in range(1, N + 1)]
@@ -126,7 +126,7 @@ def test_operators_behind_it(no_copy, stream):
 @pytest.mark.parametrize("no_copy", [False, True])
 @pytest.mark.parametrize("given", ["an array that names its stream", "DLPack", "a list of arrays"])
 def test_what_is_still_being_made_is_waited_for_by_the_gpu(given, no_copy, stream):
-    """The host goes on: the batch is given out before the stream of the array has begun."""
+    """The host does not wait: the batch is returned before the array's stream has started."""
     made = GIVEN[given](DENSE, stream)
     pipe = by_batches(made, no_copy=no_copy)
     with held(stream):
@@ -139,7 +139,7 @@ def test_what_is_still_being_made_is_waited_for_by_the_gpu(given, no_copy, strea
 
 @pytest.mark.parametrize("kind", [Array, Silent, WithDlpack])
 def test_the_owner_may_write_into_it_again(kind, stream):
-    """What its stream is asked for behind the call comes behind the copy, which has not begun here."""
+    """Work that the owner enqueues after the call runs after the copy, which has not started here."""
     array = kind(DENSE, stream)
     named = kind is not Array
     pipe = by_batches(array, cuda_stream=stream.handle if named else None)
@@ -155,7 +155,7 @@ def test_the_owner_may_write_into_it_again(kind, stream):
 
 
 def test_pytorchs_current_stream_waits_for_the_copy(stream, monkeypatch):
-    """Which its tensors don't tell."""
+    """Its tensors don't state the stream."""
 
     class Tensor(WithDlpack):
         device = "cuda:0"
@@ -252,7 +252,7 @@ def test_an_output_in_place_keeps_its_array(stream):
 
 
 def test_elements_at_odd_addresses_are_copied(stream):
-    """Kernels read whole elements."""
+    """Kernels require aligned elements."""
     array = Array(DENSE, stream, offset=2)
     (out,) = by_batches(array, no_copy=True).run()
     assert out.data_ptr() % 4 == 0
@@ -268,7 +268,7 @@ def test_what_is_said_of_strides(stream):
             return self.interface(strides=self.strides)
 
     one = Strided(DENSE[:1], stream)
-    one.strides = (4, 160, 4)  # an axis of one element may say anything
+    one.strides = (4, 160, 4)  # the stride of an axis of one element is arbitrary
     check_values(by_batches(one).run()[0], DENSE[:1])
     turned = Strided(DENSE, stream)
     turned.strides = (4, 20, 60)

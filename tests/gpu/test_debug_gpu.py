@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debug mode with operators on the GPU: the graph's own batches, and values at once."""
+"""Debug mode with GPU operators: the same batches as the graph, with values available immediately."""
 
 from pathlib import Path
 

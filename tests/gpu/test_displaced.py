@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that stay as they are beside samples that are displaced."""
+"""Unchanged samples next to displaced ones."""
 
 import numpy as np
 import pytest

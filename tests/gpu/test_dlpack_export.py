@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that other libraries take by DLPack and let go of: in any thread, without Python, at any time. Their memory
-is used again, but not before what was asked of the library's stream is done."""
+"""Batches that other libraries take by DLPack and release in any thread, without Python, at any time. Their memory is
+reused only after the work of the library's stream is complete."""
 
 import ctypes
 import gc
@@ -35,7 +35,7 @@ _USED = b"used_dltensor"
 
 
 class Tensor:
-    """What a library makes of a capsule."""
+    """A library's tensor created from a capsule."""
 
     def __init__(self, capsule):
         self._at = _get(capsule, b"dltensor")
@@ -75,7 +75,7 @@ def streams(device, n):
 
 @pytest.mark.parametrize("threaded", [False, True])
 def test_memory_waits_for_the_library_that_let_go(device, threaded, monkeypatch):
-    """What it was asked for before reads the memory late."""
+    """Work enqueued before reads the memory late."""
     monkeypatch.setattr(memory, "_SPARE", 0)
     maker, library, next_one = streams(device, 3)
     seen = np.zeros(N, "u1")
@@ -115,14 +115,14 @@ def test_what_is_asked_for_later_is_not_waited_for(device, monkeypatch):
 
 
 def test_the_user_of_a_default_stream_is_waited_for_too(device, monkeypatch):
-    """It is that of a context, which the thread that lets go has not."""
+    """The default stream belongs to a context, which the releasing thread does not have."""
     monkeypatch.setattr(memory, "_SPARE", 0)
     maker, next_one = streams(device, 2)
     x = batch(device, maker)
     maker.synchronize()
     tensor = Tensor(dlpack_export.capsule(x, 1, LEGACY_STREAM))
     del x
-    monkeypatch.delattr(memory.Block, "used_on")  # what follows if it could not be recorded at once
+    monkeypatch.delattr(memory.Block, "used_on")  # simulates that it could not be recorded immediately
 
     class Default:
         handle = LEGACY_STREAM
@@ -163,7 +163,7 @@ def test_no_list_of_users_grows_for_ever(device):
         for _ in range(3 * memory._MOST_USES):
             Tensor(dlpack_export.capsule(x, 1, library.handle)).let_go()
             dlpack_export.collect()
-        assert len(x.owners[0]._uses) == 3 * memory._MOST_USES  # none is over
+        assert len(x.owners[0]._uses) == 3 * memory._MOST_USES  # none is complete
     library.synchronize()
     for _ in range(3):
         Tensor(dlpack_export.capsule(x, 1, library.handle)).let_go()
@@ -175,7 +175,7 @@ def test_no_list_of_users_grows_for_ever(device):
 
 
 def test_letting_go_runs_no_python(device):
-    """And so waits for no lock: the owner is there until somebody collects it."""
+    """So it waits for no lock: the owner exists until it is collected."""
     (maker,) = streams(device, 1)
     x = batch(device, maker)
     tensor = Tensor(dlpack_export.capsule(x, 1, LEGACY_STREAM))
@@ -214,7 +214,7 @@ def test_a_capsule_that_was_taken_keeps_its_tensor(device):
 
 
 def test_a_limit_of_memory_counts_what_is_held_only(device):
-    """What was let go of is collected before memory is refused, or more is taken than was needed."""
+    """Released memory is collected before an allocation fails or more memory is allocated."""
     (stream,) = streams(device, 1)
     budget = Budget(2 * N)
     for _ in range(5):
@@ -283,7 +283,7 @@ def test_when_the_pipeline_has_gone(device):
 
 
 def test_an_event_that_could_not_be_recorded(device, monkeypatch):
-    """The block's pool tries once more, and whoever asks for memory goes on."""
+    """The block's pool retries, and the allocation continues."""
     (stream,) = streams(device, 1)
     tensor = Tensor(dlpack_export.capsule(batch(device, stream), 1, LEGACY_STREAM))
     record = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda event, stream: 1)
@@ -358,7 +358,7 @@ def test_processes(program, said):
 
 
 def test_a_batch_that_is_not_there_yet_is_waited_for(device):
-    """By the stream that takes it, once for all outputs."""
+    """The consumer's stream waits, once for all outputs."""
     from penstock.tensors import TensorListGPU
 
     maker, library = streams(device, 2)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterators of PyTorch and JAX over pipelines that end on the GPU. The emulated device's memory is the host's, and
-the frameworks are told so: what they make of it is theirs. A single pipeline goes a shorter way
-(plugin/one_pipeline.py) than iterators of which something is overridden; both give the same. On a real GPU:
-test_frameworks.py."""
+"""The iterators of PyTorch and JAX over pipelines with GPU outputs. The emulated device uses host memory, which the
+frameworks treat as CPU memory. A single pipeline uses the fast path (plugin/one_pipeline.py), iterators with overridden
+methods do not; both give the same results. On a real GPU: test_frameworks.py."""
 
 import ctypes
 import gc
@@ -37,7 +36,7 @@ _get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("P
 
 
 def _of_the_host(capsule):
-    """DLPack's kind of device, changed from 2 to 1."""
+    """Changes DLPack's device type from 2 to 1."""
     kind = ctypes.c_int32.from_address(_get(capsule, b"dltensor") + 8)
     assert kind.value == 2
     kind.value = 1
@@ -54,7 +53,7 @@ class _Device:
 
 
 def wait():
-    """Until the work of the frameworks' stream is done."""
+    """Waits until the work of the frameworks' stream is complete."""
     driver = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     assert not driver.cuStreamSynchronize(ctypes.c_void_p(1))
 
@@ -64,7 +63,7 @@ def on_the_host(monkeypatch, request):
     take = torch_utils._of_capsule
     monkeypatch.setattr(torch_utils, "_of_capsule", lambda capsule: take(_of_the_host(capsule)))
     monkeypatch.setattr(torch_utils, "_current_stream", lambda device_id: 0)
-    if not importing._try():  # then there is no short way to JAX, and PyTorch's stays to be tested
+    if not importing._try():  # then there is no fast path to JAX, but still to PyTorch
         if "JAX" in request.node.name:
             pytest.skip("this jaxlib is not known")
         return
@@ -83,15 +82,15 @@ def on_the_host(monkeypatch, request):
 
 @pytest.fixture
 def in_order(monkeypatch):
-    """JAX on a GPU waits for the stream before it works on a tensor. On the CPU it knows no streams and would slice
-    data that is not there yet."""
+    """On a GPU, JAX waits for the stream before it works on a tensor. On the CPU there are no streams, and it would
+    slice incomplete data."""
     made = importing._made
     monkeypatch.setattr(importing, "_made", lambda *args: wait() or made(*args))
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """How many batches went the short way."""
+    """Counts batches on the fast path."""
     count, take = [], one_pipeline.take
     monkeypatch.setattr(one_pipeline, "take", lambda it: count.append(it) or take(it))
     return count
@@ -119,7 +118,7 @@ def face(request):
 
 
 def define(n=10, wide=False):
-    """Batch i has samples full of their numbers; of one output on the GPU, a small one there, and one on the CPU."""
+    """Batch i has samples filled with their numbers: one GPU output, a small one there, and one CPU output."""
 
     def source(info):
         if info.iteration * 4 >= n:
@@ -208,7 +207,7 @@ def test_tensors_are_the_batches(face, monkeypatch):
     for batch, (x, label) in zip(kept, addresses):
         got = [v.data_ptr() if hasattr(v, "data_ptr") else v.unsafe_buffer_pointer() for v in map(batch.get, NAMES[:2])]
         assert got == [x, label]
-    assert all((read(b["x"]) == read(b["host"]) + 1).all() for b in kept)  # and stay so
+    assert all((read(b["x"]) == read(b["host"]) + 1).all() for b in kept)  # and do not change
 
 
 def test_all_is_given_back(face):
@@ -226,7 +225,7 @@ def test_all_is_given_back(face):
 
 
 def test_no_more_batches_are_on_their_way_than_are_wanted(face):
-    """The oldest of three that the GPU has not made yet is waited for; then all of them are there."""
+    """Waits for the oldest of three incomplete batches; then all are complete."""
     short, _, of = face
     it = short(pipe(n=1000), NAMES, size=400, prepare_first_batch=False)
     it._pipes[0].build()
@@ -261,7 +260,7 @@ def test_samples_that_are_skipped(face, quick, tmp_path):
         it = kind(pictures(), ["image", "label"], reader_name="reader", last_batch_policy="PARTIAL")
         assert it._is_quick == (kind is short)
         both.append([b["label"][:, 0].tolist() for b in values(it, of)])
-    # Of the batches (a, b), (c, d), (e, f) and (g, h), the middle ones are passed over.
+    # Of the batches (a, b), (c, d), (e, f) and (g, h), the middle ones are skipped.
     assert both == [[[0], [6, 7]]] * 2 and quick
 
 
@@ -300,7 +299,7 @@ def test_errors_are_those_of_the_long_way(face):
 
     for kind in (short, long):
         assert outcomes(kind, 1, background=True) == [0, "lost", 2, 3, 4, 5]
-        assert outcomes(kind, 4) == [0, 1, "lost", 3, 5, 6]  # when DALI's iterators raise it: as the source is called
+        assert outcomes(kind, 4) == [0, 1, "lost", 3, 5, 6]  # as in DALI: when the source is called
 
 
 class Watched(Pipeline):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters on the device give exactly what they give on the CPU."""
+"""Filters give exactly the same results on the device as on the CPU."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from segments import Segment, Step
 from penstock.core.batch import Spec
 from penstock.operators.filter import _lab
 
-# Single pixels, empty ones, several tiles of a GPU each way, and odd ones.
+# Single pixels, empty images, several GPU tiles in each direction, and odd sizes.
 SIZES = ((37, 150), (1, 1), (0, 4), (70, 45), (3, 2))
 
 
@@ -193,7 +193,7 @@ def test_correlate_of_planes_channels_and_large_filters():
 
 @pytest.mark.parametrize("border", range(5))
 def test_small_filters_over_several_tiles(border):
-    """Tiles inside of the image, at its borders, and cut; rows at any address."""
+    """Tiles inside the image, at its borders, and partial ones; rows at any address."""
     sizes = ((70, 190), (37, 171))
     correlate(images("u1", 3, sizes), [(5, 5)], border=border, anchor=2, fill=9).check(offsets=(0, 1))
 
@@ -234,7 +234,7 @@ def test_clahe_of_gray_and_colours():
 
 
 def typical():
-    """Segments whose sources differ much."""
+    """Segments with very different sources."""
     return [
         clahe(images("u1")),
         correlate(images("u1"), [(3, 3)]),

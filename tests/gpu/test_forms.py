@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels say of themselves in the first lines of their .cu files."""
+"""The declarations in the first lines of kernels' .cu files."""
 
 from pathlib import Path
 

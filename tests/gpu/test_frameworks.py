@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch and JAX on a real GPU (`make gpu-test`): their arrays are the pipelines' batches, the host waits for nothing,
-and work of either side comes in the right order."""
+"""PyTorch and JAX on a real GPU (`make gpu-test`): their arrays share memory with the pipelines' batches, the host
+never waits, and the work of both sides is ordered correctly."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def jax():
 
 @pytest.fixture
 def seen(monkeypatch):
-    """What pipelines gave out."""
+    """The batches returned by pipelines."""
     batches = []
     share = Executor.share
 
@@ -57,7 +57,7 @@ def seen(monkeypatch):
 
 @pytest.fixture
 def no_waiting(monkeypatch):
-    """Fails where the host waits for the GPU while a batch is handed over."""
+    """Fails if the host waits for the GPU while a batch is returned."""
     from penstock.gpu.batch import DeviceBatch
 
     def wait(self):
@@ -128,7 +128,7 @@ def _slow_torch(torch, x):
 
 
 def test_torch_works_on_what_was_given_out(torch):
-    """The sums are those of the batches although the host never waits and the memory is used again and again."""
+    """The sums are correct although the host never waits and the memory is reused."""
     from penstock.plugin.pytorch import DALIGenericIterator
 
     it = DALIGenericIterator(numbers(), ["x"], size=10**9)
@@ -165,7 +165,7 @@ def test_jax_works_on_what_was_given_out(jax):
 
 
 def test_jax_lets_go_only_when_it_is_through(jax):
-    """A batch that JAX has dropped goes back to its pool only when JAX's kernels have read it."""
+    """A batch released by JAX returns to its pool only after JAX's kernels have read it."""
     from penstock.plugin.jax import DALIGenericIterator
 
     it = DALIGenericIterator(numbers(), ["x"], size=10**9, prepare_first_batch=False)
@@ -180,14 +180,14 @@ def test_jax_lets_go_only_when_it_is_through(jax):
     early = len(dlpack_export._exported) < before and not y.is_ready()
     jax.block_until_ready(y)
     print("JAX lets go at once:", early)
-    # However early it does, the memory is not written to before: see the test above, and this.
+    # Even if it is released early, the memory is not overwritten before: see the test above and this one.
     again = [slow(next(it)["x"]) for _ in range(12)]
     assert [round(float(a)) for a in again] == list(range(1, 13))
 
 
 @pytest.mark.parametrize("no_copy", [False, True])
 def test_jax_makes_the_data_of_a_source(jax, no_copy):
-    """It is taken before JAX has made it, and JAX lets go of it at once."""
+    """The array is taken before JAX has computed it, and JAX releases it immediately."""
     slow = _slow_jax(jax)
     zeros = jax.numpy.zeros((4, 1 << 20))
     jax.block_until_ready(slow(zeros))
@@ -229,7 +229,7 @@ def test_feed_ndarray(torch):
     (images, _) = pipe().run()
     for stream in (None, torch.cuda.Stream(), torch.cuda.Stream().cuda_stream):
         target = torch.zeros(4, 64, 64, 3, dtype=torch.uint8, device="cuda")
-        torch.cuda.synchronize()  # of another stream
+        torch.cuda.synchronize()  # waits for another stream
         feed_ndarray(images, target, cuda_stream=stream)
         torch.cuda.synchronize()
         assert (target.cpu().numpy() == images.as_cpu().as_array()).all()
@@ -270,8 +270,7 @@ def test_jax_function(jax, compiled):
 
 
 def test_jax_function_in_order_with_slow_work(jax):
-    """JAX's work takes long; what follows in the pipeline waits for it on the GPU, and its memory is not used again
-    before."""
+    """JAX's work is slow; later operators wait for it on the GPU, and its memory is not reused before."""
     from penstock.plugin.jax.fn import jax_function
 
     def slow(x):
@@ -323,7 +322,7 @@ def test_jax_function_with_a_sharding(jax):
 
 @pytest.mark.parametrize("framework", ["torch", "jax"])
 def test_batches_that_are_alive_at_exit(framework, request):
-    """The process ends as always, with all that it holds."""
+    """The process exits normally while it holds batches."""
     request.getfixturevalue(framework)
     take = {"torch": "torch.from_dlpack", "jax": "jax.dlpack.from_dlpack"}[framework]
     program = f"""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of other libraries on batches of the GPU: what they are given and give shares memory, in the right order,
-and memory of theirs is let go only when the GPU is through with it. The library here is this test's own; PyTorch's and
-JAX's are in tests/gpu/frameworks.py, for a real GPU."""
+"""Functions of other libraries on GPU batches: arguments and results share memory, in stream order, and results are
+released only after the GPU has finished with them. The library is simulated; PyTorch and JAX are tested in
+tests/gpu/frameworks.py, on a real GPU."""
 
 import gc
 
@@ -46,7 +46,7 @@ class Array:
 
 
 class _Kept:
-    """Lives as long as the memory is used."""
+    """Exists as long as the memory is used."""
 
     alive = 0
 

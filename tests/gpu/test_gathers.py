@@ -54,7 +54,7 @@ def displace(kind, p=(), interp=NEAREST, border=0, layout="HWC", sizes=SIZES, **
 @pytest.mark.parametrize("channels", (1, 2, 3, 4))
 @pytest.mark.parametrize("of, to", (("u1", "u1"), ("u1", "f4"), ("i2", "i2"), ("f4", "f4"), ("f4", "u1")))
 def test_types_and_channels(of, to, channels):
-    """Pixels of all sizes, at addresses that are aligned to nothing but their elements."""
+    """Pixels of all sizes, at addresses aligned only to their elements."""
     warp(dtype=of, to=to, channels=channels).check(offsets=(0, 1, 3))
 
 
@@ -80,7 +80,7 @@ def test_perspective():
 
 @pytest.mark.parametrize("width", (150, 1100))
 def test_water(width):
-    """Waves differ in their last bits between CPU and GPU, so that the nearest neighbour may be another one."""
+    """Waves differ in the last bits between CPU and GPU, so the nearest neighbour may differ."""
     s = displace(WATER, (10, 0.06, 0.1, 7, 0.04, 0.3), sizes=((20, width),) * 2)
     cpu, gpu = s.on_cpu()[1], s.on_device()[1]
     for a, b in zip(cpu, gpu):
@@ -102,7 +102,7 @@ def test_debayer(dtype, algorithm):
 @pytest.mark.parametrize("dtype", ("f4", "f2", "u1"))
 @pytest.mark.parametrize("mirrored", (-1, 2))
 def test_what_follows_is_part_of_the_launch(dtype, mirrored):
-    """Pixels go to planes, and back to front."""
+    """Pixels are written to planes, in reverse order."""
     s = warp(sizes=SIZES[:3])
     shapes = s.specs[1].shape[:, [2, 0, 1]]
     columns = {

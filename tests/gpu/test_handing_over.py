@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches on the GPU are handed over without waiting for them: by `run(stream)` and by iterators. The framework here
-is this test's own; PyTorch's and JAX's part is in test_frameworks.py, for a real GPU."""
+"""GPU batches are returned without waiting for them, by `run(stream)` and by iterators. The framework is simulated;
+PyTorch and JAX are tested in test_frameworks.py, on a real GPU."""
 
 import ctypes
 import subprocess
@@ -27,7 +27,7 @@ def no_waiting(monkeypatch):
 
 @pytest.fixture(scope="module")
 def stream():
-    """Of somebody else; it lives longer than all batches."""
+    """A foreign stream, which outlives all batches."""
     device = Device.get(0)
     with device:
         return Stream(device)
@@ -76,11 +76,11 @@ def test_iterators(no_waiting, stream):
     assert i == 9
     del batch, capsule
     dlpack_export.collect()
-    assert len(dlpack_export._exported) == before  # all of it was given back
+    assert len(dlpack_export._exported) == before  # everything was released
 
 
 def test_a_capsule_is_what_dlpack_says():
-    """Read as the header of DLPack lays it out."""
+    """Reads the structs of DLPack's header."""
     x = numbers().run()[0]
     capsule = x.__dlpack__(stream=-1)
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
@@ -128,6 +128,6 @@ del x
 
 
 def test_tensors_that_are_let_go_of_when_python_has_ended():
-    """As JAX does it with arrays that are alive then: without asking whether there is a deleter."""
+    """As JAX does with arrays that exist at exit: it calls the deleter without checking that there is one."""
     done = subprocess.run([sys.executable, "-c", _AT_THE_END], text=True, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["let go", "done"]), done.stderr

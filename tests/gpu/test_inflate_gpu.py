@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decompression on the GPU: whatever of the output is kept in shared memory, the bytes are those of the CPU, and those
-that were compressed. What a kernel says of bad samples comes through wherever the operator stands."""
+"""Decompression on the GPU: for any size of the window in shared memory, the bytes are the same as on the CPU and as
+before compression. The kernel's status of bad samples is handled wherever the operator is used."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ GOOD, BAD = S(bytes(range(20)), 3, 60) + S(b"end"), S(bytes(range(20)), 3, 60)
 
 
 def typical():
-    """Launches with all that is compiled in."""
+    """Launches with all compile-time options."""
     for n in (1, 500, 1000, 3000):
         specs = {0: Spec.uniform(1, (40,), np.dtype("u1")), 1: Spec.uniform(1, (n, 3), np.dtype("u1"))}
         yield Segment([Step("decode/lz4_chunks", [1], [0], {"chunks": np.full(1, n, "i8")})], specs, {}, {1})
@@ -92,7 +92,7 @@ def image(seed):
 
 @pytest.mark.parametrize("bad_image", [False, True])
 def test_beside_a_decoder(bad_image):
-    """Two kinds of stages that are told late what is bad."""
+    """Two kinds of stages with deferred status."""
     images = [image(i) for i in range(3)]
     if bad_image:
         data = image(7).tobytes()
@@ -114,7 +114,7 @@ def test_beside_a_decoder(bad_image):
 
 
 def test_in_a_branch():
-    """Samples are counted as those of the batch, not of the branch."""
+    """Sample indices refer to the batch, not to the branch."""
     data = [blocks.as_array(b) for b in (GOOD, BAD, GOOD, BAD, BAD)]
     compressed = [np.bool_(x) for x in (1, 0, 1, 0, 1)]
 
@@ -135,7 +135,7 @@ def test_in_a_branch():
 
 
 def test_operators_behind_it_and_data_that_goes_back():
-    """The batch's outputs are on the CPU; what they are made of was judged before."""
+    """The batch's outputs are on the CPU; their inputs were checked before."""
     for data in ([GOOD, GOOD], [GOOD, BAD]):
 
         @pipeline_def(batch_size=2, num_threads=2, device_id=0)
@@ -154,7 +154,7 @@ def test_operators_behind_it_and_data_that_goes_back():
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_who_is_given_what_is_bad_is_not_blamed(on_error):
-    """The second sample's extents are whatever was in memory."""
+    """The second sample's extents are arbitrary memory content."""
     extents = [blocks.as_array(S(np.int32([2, 3]).tobytes())), blocks.as_array(S(np.int32([3, 2]).tobytes())[:-1])]
 
     @pipeline_def(batch_size=2, num_threads=2, device_id=0, on_error=on_error)

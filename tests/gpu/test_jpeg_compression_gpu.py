@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG's losses on the device are those of libjpeg-turbo's encoder and our decoder, to the bit."""
+"""JPEG artefacts on the device are bit for bit those of libjpeg-turbo's encoder and our decoder."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hybrid JPEG decoder makes the pixels of the CPU's, to the bit."""
+"""The hybrid JPEG decoder gives bit for bit the same pixels as the CPU's decoder."""
 
 import io
 import os
@@ -67,7 +67,7 @@ def decode_both(files, output_type=RGB, dtype="u1", orientation=None, windows=No
 
 
 def check(files, declined=(), **options):
-    """`declined`: the pictures that the GPU alone does not take."""
+    """`declined`: the images that the GPU alone refuses."""
     for by in ("GPU", "CPU and GPU"):
         for i, (a, b) in enumerate(zip(*decode_both(files, by=by, **options))):
             if by == "GPU" and i in declined:
@@ -136,7 +136,7 @@ def test_large_coefficients():
 
 @pytest.mark.parametrize("optimize", (False, True))
 def test_codes_of_all_lengths(optimize):
-    """Tables of their own with codes of 1 to 16 bits, blocks of one or two bits, and a scan of several rounds."""
+    """Custom tables with codes of 1 to 16 bits, blocks of one or two bits, and a scan of several rounds."""
     y, x = np.mgrid[:200, :300]
     smooth = np.stack([y, x, (x + y) // 2], 2).astype("u1")
     noisy = RNG.integers(0, 256, (200, 300, 3)).astype("u1")
@@ -150,7 +150,7 @@ def test_codes_of_all_lengths(optimize):
 
 
 def test_damage_behind_the_window():
-    """Nobody looks at rows below those that are wanted."""
+    """Rows below the window are not read."""
     image = RNG.integers(0, 256, (96, 64, 3)).astype("u1")
     data = bytearray(encode(image, quality=90))
     data[-30:-2] = b"\xff\x00" * 14
@@ -171,7 +171,7 @@ def encode(image, **options):
 
 @pytest.mark.parametrize("by", ("GPU", "CPU and GPU"))
 def test_what_is_not_plain_is_declined(by):
-    """And the others of the batch are decoded."""
+    """The other images of the batch are decoded."""
     image = RNG.integers(0, 256, (40, 50, 3)).astype("u1")
     plain = encode(image)
     damaged = bytearray(plain)
@@ -194,7 +194,7 @@ def data_files():
 @pytest.mark.skipif(not data_files(), reason="PENSTOCK_DATA is not set")
 @pytest.mark.parametrize("by", ("GPU", "CPU and GPU"))
 def test_real_files(by):
-    """What the hybrid decoder takes has the CPU's pixels; it takes all plain photographs."""
+    """Images accepted by the hybrid decoder have the CPU's pixels; it accepts all plain photographs."""
     files = data_files()
     taken = 0
     for begin in range(0, len(files), 32):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled kernels are kept on disk: whatever is in that folder, whoever else writes to it, kernels run. On the
-emulated device, whose compiler keeps what it has made for itself."""
+"""Compiled kernels are cached on disk: kernels run regardless of the folder's content and of other writers. On the
+emulated device, whose compiler has its own cache."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def said(process):
 
 @pytest.fixture
 def cache(tmp_path):
-    """A folder with what is needed."""
+    """The cache folder."""
     assert said(start(tmp_path)) == "18 1"
     return tmp_path
 
@@ -85,7 +85,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 
 def test_several_processes_at_once(tmp_path):
     assert {said(p) for p in [start(tmp_path) for _ in range(4)]} <= {"18 0", "18 1"}
-    assert kept(tmp_path)  # one file, no remains
+    assert kept(tmp_path)  # one file, no temporary files
     assert said(start(tmp_path)) == "18 0"
 
 
@@ -97,7 +97,7 @@ def test_another_version_of_the_sources_or_of_the_compiler_is_another_kernel(cac
 
 
 def test_a_compiler_that_is_newer_than_the_driver(tmp_path):
-    """Its code could not be loaded: said when the pipeline is built, with what to install."""
+    """Its code could not be loaded: reported when the pipeline is built, with what to install."""
     process = start(tmp_path, PENSTOCK_EMULATED_CUDA="12080")
     _, err = process.communicate(timeout=120)
     last = err.strip().splitlines()[-1]

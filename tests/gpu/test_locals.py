@@ -52,7 +52,7 @@ def eight(rows):
 
 
 class Chain:
-    """A segment of LOCALs behind each other, made step by step."""
+    """A segment of consecutive LOCALs, built step by step."""
 
     def __init__(self, samples, layout="HWC"):
         self.samples, self.n = samples, len(samples)
@@ -223,7 +223,7 @@ def test_crop_mirror_normalize_of_planes():
     Chain(x, "CHW").cmn("HWC").check()
 
 
-# Planes that are aligned by 4, 8 or 16 bytes only, and rows that a thread has several runs of.
+# Planes with an alignment of only 4, 8 or 16 bytes, and rows with several runs per thread.
 WIDE = {4: ((4, 35), (8, 517), (12, 33), (0, 4)), 8: ((8, 35), (8, 300), (4, 34)), 16: ((16, 17), (1, 1024), (3, 144))}
 
 
@@ -235,7 +235,7 @@ def test_planes_that_are_aligned_alike(aligned, dtype):
     planes = np.array([(3, h, w) for h, w in WIDE[aligned]])
     for mirrored, by in ((np.arange(n) % 2 == 0, 0), (np.arange(n) % 2 == 1, 3)):
         first = np.zeros((n, 3), "i8")
-        first[:, 1] = by - 2 * by * (np.arange(n) % 2)  # reaches out at one side
+        first[:, 1] = by - 2 * by * (np.arange(n) % 2)  # exceeds one side
         first[:, 2] = np.where(mirrored, planes[:, 2] - 1, 0) + by
         columns = {"axis": eight(np.array([[2, 0, 1]], "i4")), "first": eight(first), "channels": 0}
         columns |= {"mirrored": np.where(mirrored, 2, -1)}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small batches of a GPU are made several at a time where the consumer waits for them. What comes out, and when it
-fails, is the same as that of batches that are made one by one."""
+"""Small GPU batches are computed several at a time if the consumer waits for them. Outputs and errors are the same as
+for batches computed one by one."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def eager(monkeypatch):
-    """More batches are merged as soon as they may."""
+    """Batches are merged as early as possible."""
     monkeypatch.setattr(SCHEDULING, "merges_watched", 1)
     monkeypatch.setattr(SCHEDULING, "waiting_share", -1.0)
 
@@ -49,7 +49,7 @@ def decoded(root, **reader):
 
 
 def taken(outputs):
-    """Samples, whether they are one array, and where they are from."""
+    """Samples, whether they are one array, and their sources."""
     batches = [o.as_cpu() if hasattr(o, "as_cpu") else o for o in outputs]
     return [
         ([np.array(b.at(i)) for i in range(len(b))], b.is_dense_tensor(), [b[i].source_info() for i in range(len(b))])
@@ -138,7 +138,7 @@ def damaged(folder, tmp_path):
         copy.parent.mkdir(exist_ok=True)
         content = file.read_bytes()
         number = int(file.stem)
-        # One whose header can't be read, one whose pixels end early, and one that vanishes after it was listed.
+        # One with an invalid header, one with truncated pixels, and one that is deleted after it was listed.
         copy.write_bytes(b"nothing" if number == 9 else content[: len(content) // 2] if number == 23 else content)
     return tmp_path
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed decoders keep much from batch to batch: plans, arguments, blocks of memory. Whatever came before, the pixels of
-a batch are those of Pillow's libjpeg-turbo, and errors those of the CPU's decoder."""
+"""Mixed decoders reuse plans, arguments and memory between batches. Regardless of previous batches, pixels are those of
+Pillow's libjpeg-turbo, and errors those of the CPU's decoder."""
 
 import ctypes
 import gc
@@ -44,7 +44,7 @@ def turned(data):
 
 
 def damaged_inside(seed, h, w, least=1):
-    """Bytes in the middle of the scan are missing: the header says nothing of it."""
+    """Bytes in the middle of the scan are missing; the header is valid."""
     data = photo(seed, h, w, quality=95).tobytes()
     middle = len(data) * 2 // 3
     return np.frombuffer(data[:middle] + data[middle + least :], "u1")
@@ -76,7 +76,7 @@ def assert_pixels(got, files, convert=by_pillow):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How many plans were made by rules, and how many by programs."""
+    """Counts plans made by rules and by programs."""
     counts = {"rules": 0, "programs": 0}
     plan = pictures.Planner.plan
 
@@ -115,7 +115,7 @@ def test_turned_pictures_and_grey_ones_in_a_programs_plan(counted):
 
 
 def test_pictures_that_kernels_do_not_take_come_and_go():
-    """Progressive files, files with restarts and of other formats among plain ones."""
+    """Progressive files, files with restart markers and other formats among plain ones."""
     kinds = [
         lambda k: photo(k, 20 + k, 30),
         lambda k: photo(k, 25, 30 + k, progressive=True),
@@ -132,8 +132,8 @@ def test_pictures_that_kernels_do_not_take_come_and_go():
 
 @pytest.mark.parametrize("on_error", ["skip", "raise"])
 def test_bad_pictures_in_between(on_error):
-    """Of damaged headers, which end the program, and of damaged scans, which the GPU tells in the end: some the CPU
-    takes all the same, others are errors. Those that follow in the same memory are not taken for damaged."""
+    """Damaged headers, which stop the program, and damaged scans, which the GPU reports at the end: the CPU accepts
+    some, others are errors. Later images in the same memory are not considered damaged."""
     batches = []
     for k in range(24):
         batches.append([photo(50 * k + i, 24 + k % 5, 32 + i) for i in range(4)])
@@ -167,7 +167,7 @@ def test_outputs_of_a_batch_that_was_made_again_can_be_waited_for():
 
 
 def test_ever_larger_pictures_and_small_ones_again():
-    """Scratch is taken before it is known how much it takes."""
+    """Scratch is allocated before its required size is known."""
     batches = [[photo(k, s, s + 8, quality=90)] for k, s in enumerate((8, 8, 90, 16, 130, 8, 8, 150))]
     p = decoder(batches, 1)
     for files in batches:
@@ -175,7 +175,7 @@ def test_ever_larger_pictures_and_small_ones_again():
 
 
 def test_two_pipelines_at_once():
-    """Records and blocks of one have nothing to do with those of another."""
+    """Their records and blocks are independent."""
     batches = [[photo(10 * k + i, 16 + i, 20 + k % 3) for i in range(3)] for k in range(12)]
     a, b = decoder(batches, 3), decoder(batches, 3, types.BGR)
     for files in batches:
@@ -249,18 +249,18 @@ def test_shared_with_the_jpeg_engine(monkeypatch, share, refuses):
     monkeypatch.setattr(_Engine, "refuses", refuses)
     monkeypatch.setattr(_Engine, "decoded", 0)
     batches = [[photo(10 * k + i, 24 + i, 30 + k % 3, quality=80) for i in range(4)] for k in range(8)]
-    batches[5][1] = photo(3, 30, 30, progressive=True)  # which the engine is not given
+    batches[5][1] = photo(3, 30, 30, progressive=True)  # not passed to the engine
     p = decoder(batches, 4, load=0.65)
     for files in batches:
         assert_pixels(pixels(p), files)
     p.close()
-    # Of three pictures that fit it gets every other one, the second to begin with.
+    # Of three supported images, it gets every second one, starting with the second.
     assert _Engine.decoded == (0 if refuses else 31 if share == 1 else 7 * 2 + 1)
 
 
 @pytest.mark.parametrize("given", [{}, {"hw_decoder_load": 0.0}], ids=["not given", "0"])
 def test_the_jpeg_engine_is_left_out_unless_it_is_allowed(monkeypatch, given):
-    """Its pixels differ, and what it takes depends on speed: by default every run gives the pixels of the CPU."""
+    """Its pixels differ, and its share depends on speed: by default, every run gives the CPU's pixels."""
     monkeypatch.setattr(mixed, "HardwareDecoder", lambda device: pytest.fail("the JPEG engine was opened"))
     files = [photo(k, 24 + k, 30, quality=80) for k in range(4)]
 
@@ -276,7 +276,7 @@ def test_the_jpeg_engine_is_left_out_unless_it_is_allowed(monkeypatch, given):
 
 
 def test_memory_of_a_batch_is_given_back_at_once():
-    """Not only when the garbage collector comes by: nothing of a batch is in a cycle."""
+    """Not only at the next garbage collection: no part of a batch is in a reference cycle."""
     batches = [[photo(k, 20 + k, 20)] for k in range(10)]
 
     @pipeline_def(batch_size=1, num_threads=1, device_id=0, exec_async=False, exec_pipelined=False)
@@ -298,7 +298,7 @@ def test_memory_of_a_batch_is_given_back_at_once():
 
 
 def test_work_that_others_ask_for_meanwhile_is_not_taken_for_done(monkeypatch):
-    """Consumers copy what they were given in the stream that has made it."""
+    """Consumers copy batches in the stream that has computed them."""
     library, number = kernels.library(), []
     decode_scans = library.decode_scans
 
@@ -323,7 +323,7 @@ def test_work_that_others_ask_for_meanwhile_is_not_taken_for_done(monkeypatch):
 
 
 def test_several_blocks_at_once():
-    """Those that are idle are found again; if one can't be had, the others are given back."""
+    """Idle blocks are reused; if one can't be allocated, the others are released."""
     device = Device.get(0)
     with device:
         memory, stream = pool(device), Stream(device)
@@ -340,7 +340,7 @@ def test_several_blocks_at_once():
 
 
 def test_events_are_used_again():
-    """One that nothing refers to any more is as good as new once it is recorded."""
+    """An unreferenced event can be recorded again like a new one."""
     device = Device.get(0)
     with device:
         stream = Stream(device)

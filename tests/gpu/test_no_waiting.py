@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host waits for nothing inside a batch, and a batch takes as many launches as its operators, or fewer: however
-many samples it has. Single operators are held to the same by tests/harness.py."""
+"""The host never waits inside a batch, and a batch needs at most one launch per operator, for any number of samples.
+tests/harness.py checks the same for single operators."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ PHOTOS = sorted(map(str, (Path(__file__).parents[2] / "examples" / "data").rglob
 
 
 def first_batch(define, n):
-    # With a limit of memory no other batch is on the first one's stream by then.
+    # With a memory limit, no other batch uses the first one's stream yet.
     options = {"prefetch_queue_depth": 1, "device_memory_limit": 1 << 30}
     made = pipeline_def(define, batch_size=n, num_threads=2, device_id=0, seed=3, **options)()
     return made, made.run(-1)
@@ -58,7 +58,7 @@ def test_a_chain_is_one_launch(chain):
 
 
 def test_several_outputs_of_a_batch():
-    """A launch each, and no waiting between them."""
+    """One launch per output, without waiting in between."""
 
     def define():
         x = ragged(3)
@@ -72,7 +72,7 @@ def test_several_outputs_of_a_batch():
 
 @pytest.mark.parametrize("n", [2, 7])
 def test_decoding_waits_once_when_all_is_asked_for(n, monkeypatch):
-    """For what the GPU says of damaged pictures; after everything of the batch was launched. One of the seven is
+    """It waits for the status of damaged images, after all work of the batch was launched. One of the seven is
     progressive, which the CPU decodes."""
     before, wait = [], DeferredErrors.wait
 
@@ -93,7 +93,8 @@ def test_decoding_waits_once_when_all_is_asked_for(n, monkeypatch):
 
 
 def test_batches_are_prepared_while_the_gpu_works():
-    """The CPU's part of the next batches is done, and they are asked for, before the GPU has begun the first."""
+    """The CPU's part of the next batches is complete, and their GPU work enqueued, before the GPU has started the
+    first."""
     calls, got = [], []
 
     def source(i):

@@ -19,7 +19,7 @@ def pictures(device):
 
 @pytest.mark.parametrize("cpus, asked, got", [(4, 4, 4), (2, 3, 3), (16, 16, 16)])
 def test_the_cpu_decodes_with_all_threads_asked_for(monkeypatch, cpus, asked, got):
-    """Few cores are no reason for fewer threads where these do the work."""
+    """A small number of cores does not reduce the threads that decode."""
     monkeypatch.setattr(runner, "available_cpus", lambda: cpus)
     pipe = pipeline_def(pictures, batch_size=8, num_threads=asked, device_id=0)("cpu")
     pipe.build()

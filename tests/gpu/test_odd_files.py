@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odd and damaged files in mixed batches: whatever engine takes them, pixels, errors and what `on_error` makes of them
-are those of the CPU's decoder."""
+"""Odd and damaged files in mixed batches: for any engine, pixels, errors and the effect of `on_error` are the same as
+with the CPU's decoder."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ FILES = {
     "no picture": b"hello world",
     **{f"format {i}": f.tobytes() for i, f in enumerate(encoded_images.mixed())},
 }
-# Windows reach the damaged rows: nobody looks at those below a window.
+# Windows include the damaged rows, as rows below a window are not read.
 DECODERS = {
     "image": {},
     "image_crop": {"crop": (12, 14), "crop_pos_x": 0.3, "crop_pos_y": 0.9},
@@ -70,7 +70,7 @@ def names(tmp_path_factory):
 
 
 def run(names, decoder, device, on_error, batch_size, load, **kwargs):
-    """Per batch the samples and their labels, or what the matter is; and all errors in these batches."""
+    """For each batch the samples and labels, or the error; and all errors of these batches."""
 
     @pipeline_def(batch_size=batch_size, num_threads=2, seed=4, device_id=0, on_error=on_error)
     def pipe():
@@ -120,7 +120,7 @@ def test_other_colours(names, kwargs):
 @pytest.mark.skipif(on_a_real_gpu, reason="writes to the GPU's memory as if it were the host's")
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_with_the_jpeg_engine(names, monkeypatch, share):
-    """It is given what it can do, here all that is exact on it: the rest goes on to the others."""
+    """It gets all images that it decodes exactly; the others go to other engines."""
     monkeypatch.setattr(mixed, "HardwareDecoder", _Engine)
     monkeypatch.setattr(mixed.Sharing, "share", lambda self, nbytes: share)
     monkeypatch.setattr(_Engine, "refuses", False)

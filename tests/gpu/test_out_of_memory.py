@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the GPU's memory is not enough, the error names who asked for how much, and the pipeline goes on."""
+"""If GPU memory is insufficient, the error states the operator and the size, and the pipeline continues."""
 
 import os
 
@@ -41,7 +41,7 @@ def test_the_error_names_the_operator_with_the_largest_output():
 
 
 def test_pictures_of_ever_other_sizes():
-    """Whose plans are computed by a record."""
+    """Their plans are computed by a record."""
     pipe = fed(lambda x: fn.rotate(x, angle=45.0), device_memory_limit=12 << 20)
     for extent in range(10, 22):
         pipe.run(x=pictures(extent))

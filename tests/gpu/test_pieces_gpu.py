@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only moves pieces of memory: ends that are cut, places that no block begins at, empty samples, single ones."""
+"""Operators that only move memory: partial ends, unaligned positions, empty samples, single elements."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def test_small_frames(shape):
 
 
 def typical():
-    """Launches that differ much, for the real compiler."""
+    """Very different launches, for the real compiler."""
     for pieces, dtype in (((3, 3), "u1"), ((1,) * 7, "i2"), ((2, 1), "f8")):
         yield joined([tuple((5, 7, p) for p in pieces)], 2, dtype)[0]
     for dtype in ("u1", "f8"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole pipelines on the GPU against the same on the CPU."""
+"""Whole pipelines on the GPU compared with the same on the CPU."""
 
 import gc
 from pathlib import Path
@@ -38,7 +38,7 @@ def assert_close(got, want, steps=0.0):
 
 
 def decoder_of(device):
-    """The GPU's JPEG engine, if there is one, has pixels of its own and is left out."""
+    """Without the GPU's JPEG engine, as its pixels differ."""
     return {"device": "mixed", "hw_decoder_load": 0.0} if device == "gpu" else {"device": "cpu"}
 
 
@@ -69,7 +69,7 @@ def test_decoding_a_part(operator):
 
 
 def test_files_of_other_formats_and_damaged_headers(tmp_path):
-    """What is no plain JPEG is decoded by the CPU and copied."""
+    """Other files than plain JPEG are decoded by the CPU and copied."""
     names = []
     for i, kind in enumerate(("PNG", "BMP", "PPM", "JPEG", "TIFF")):
         path = tmp_path / f"{i}.img"
@@ -151,7 +151,7 @@ def test_bad_pictures(on_error, tmp_path):
 
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_pictures_damaged_inside(on_error, tmp_path):
-    """The GPU decodes them and only finds out in the end; then the CPU judges, and its reasons are told."""
+    """The GPU decodes them and detects the damage at the end; then the CPU decides and provides the reasons."""
     names, rng = list(FILES) * 2, np.random.default_rng(1)
     for i in (1, 4, 6, 7):
         data = bytearray(Path(names[i]).read_bytes())
@@ -263,7 +263,7 @@ def test_several_pipelines_and_a_small_last_batch():
 
 
 def test_the_engines_agree_on_average():
-    """With all engines at work, colours at sharp edges may differ: the JPEG engine interpolates them less."""
+    """With all engines, colours at sharp edges may differ, as the JPEG engine interpolates chroma differently."""
     jpegs = lambda: fn.readers.file(files=FILES, name="reader")[0]
     shared = pipeline_def(
         lambda: fn.decoders.image(jpegs(), device="mixed", hw_decoder_load=0.65), batch_size=6, device_id=0
@@ -276,7 +276,7 @@ def test_the_engines_agree_on_average():
 
 
 def test_memory_may_outlive_the_stream_that_used_it():
-    """In a cycle of garbage a stream may end before blocks of memory that its work was done on."""
+    """In a garbage cycle, a stream may be destroyed before memory blocks that it used."""
     device = Device.get(0)
     with device:
         stream = Stream(device)
@@ -318,11 +318,11 @@ def test_a_batch_that_is_repeated_is_uploaded_once():
         assert all(np.array_equal(np.asarray(flipped.at(k)), i[:, ::-1]) for k, i in enumerate(images))
     assert all(np.array_equal(a, b + 1) for a, b in zip(later[0], images))
     nbytes = sum(i.nbytes for i in images)
-    assert sum(n >= nbytes for n in uploads) == 2  # once for each that was fed
+    assert sum(n >= nbytes for n in uploads) == 2  # once per fed batch
 
 
 def test_a_repeated_batch_can_be_written_to():
-    """Who gets an address has a copy of what the pipeline keeps on the GPU."""
+    """A consumer that gets an address has a copy of the data that the pipeline keeps on the GPU."""
 
     @pipeline_def(batch_size=2, num_threads=1, device_id=0)
     def pipe():
@@ -337,7 +337,7 @@ def test_a_repeated_batch_can_be_written_to():
 
 
 def test_kernels_of_one_scheme_in_one_segment():
-    """They are launched by text that reads alike, and are not the same for that."""
+    """Their launch code looks the same, but they are different kernels."""
 
     def define(device):
         x = moved(

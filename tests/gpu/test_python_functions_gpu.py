@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the user's on batches of the GPU. Without CuPy one stands in that knows arrays of the emulated device,
+"""User functions on GPU batches. If CuPy is missing, a replacement is used that supports arrays of the emulated device,
 whose memory the host can read."""
 
 import ctypes
@@ -20,12 +20,11 @@ from penstock.gpu.stream import ForeignStream
 REAL = os.environ.get("PENSTOCK_TEST_GPU") == "1"
 
 
-STREAMS: list[int] = []  # that were the current one, the last of them is
+STREAMS: list[int] = []  # stack of current streams
 
 
 class Array:
-    """An array that is nowhere but on the GPU, as far as anybody can tell. Whatever is done with it is done when the
-    current stream has come to it."""
+    """An array that appears to exist only on the GPU. Operations on it are executed in the current stream."""
 
     @property
     def values(self):
@@ -36,7 +35,7 @@ class Array:
 
     def __init__(self, values):
         device = Device.get(0)
-        with device:  # never given back, so that the host may write to it at any time
+        with device:  # never released, so that the host may write to it at any time
             address = device.allocate(max(values.nbytes, 1))
         memory = (ctypes.c_char * values.nbytes).from_address(address) if values.nbytes else bytearray()
         self.memory = np.frombuffer(memory, values.dtype).reshape(values.shape)
@@ -96,7 +95,7 @@ def cupy(monkeypatch):
 
     fake = kinds.ModuleType("cupy")
     fake.asarray = _view
-    fake.ascontiguousarray = lambda a: Array(np.ascontiguousarray(a.values))  # which gives scalars an axis, as CuPy's
+    fake.ascontiguousarray = lambda a: Array(np.ascontiguousarray(a.values))  # adds an axis to scalars, as CuPy does
     fake.cuda = kinds.SimpleNamespace(ExternalStream=external_stream)
     monkeypatch.setitem(sys.modules, "cupy", fake)
     return fake, STREAMS
@@ -167,7 +166,7 @@ def test_what_a_call_asked_for_is_done_before_the_next_call_on_another_stream(cu
             kept.append(Array(np.zeros((1,), "i4")))
             gates.append(lib.emulated_hold(ctypes.c_void_p(STREAMS[-1])))
             return kept[0]
-        kept[0][0] = 7  # once the stream of this batch comes to it
+        kept[0][0] = 7  # executed later in the stream of this batch
         written.append(STREAMS[-1])
         return kept[0]
 
@@ -258,7 +257,7 @@ def test_without_cupy(monkeypatch):
 
 
 def test_capsules():
-    """What one function is given another one takes."""
+    """Capsules returned by one function are accepted by another."""
     name = '"dltensor"'
 
     def turned(capsules):
@@ -318,7 +317,7 @@ def test_what_numba_kernels_need(kwargs, text):
 
 
 def numba_for_cuda():
-    """`numba.cuda`, if it is there and compiles a kernel on its own: versions of it break with NumPy's."""
+    """`numba.cuda`, if it is installed and can compile a kernel: some versions are incompatible with NumPy's."""
     cuda = pytest.importorskip("numba.cuda")
     try:
         cuda.jit(lambda x: None)[1, 1](np.zeros(1, "f4"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers made on the GPU are those of the CPU."""
+"""Random numbers on the GPU are the same as on the CPU."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_made_on_the_gpu_and_used_there():
     def define(d):
         x = fn.external_source(source=lambda i: [np.full((4, 6, 3), 10 * k, "u1") for k in range(3)], layout="HWC")
         x = x.gpu() if d == "gpu" else x
-        noise = fn.random.normal(x, stddev=5.0)  # where its input is
+        noise = fn.random.normal(x, stddev=5.0)  # on the device of its input
         assert noise.device == d and noise.source.device == d
         return fn.cast(x + noise, dtype=types.UINT8), fn.random.uniform(device=d) * 2
 

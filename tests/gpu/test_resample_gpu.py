@@ -102,7 +102,7 @@ def test_regions_and_mirrored_axes():
 
 @pytest.mark.parametrize("to", ("u1", "f4"))
 def test_windows_of_both_sides(to):
-    """What the executor does when a crop behind needs a part only."""
+    """As in the executor if a later crop needs only a part."""
     case = Case("u1", to, sizes=[((90, 120), (40, 50))] * 3, filters=np.array([LINEAR, CUBIC, NN]))
     case.columns["out_origin"] = three(np.array([[5, 7], [0, 0], [38, 1]]))
     case.columns["in_origin"] = three(np.array([[0, 0], [2, 0], [60, 0]]))
@@ -118,7 +118,8 @@ def test_windows_of_both_sides(to):
 def test_many_taps():
     sizes = [((2100, 3), (1, 3)), ((3, 2100), (3, 2)), ((40, 3000), (20, 10))]
     Case("u1", sizes=sizes, filters=LANCZOS3).check(1)
-    # Sums of 9000 products in float32, taken in another order: at most n eps of their sizes, a few times the result.
+    # Sums of 9000 products in float32 in another order: the error is at most n eps times their magnitude, a few times
+    # the result.
     Case("f4", sizes=[((9000, 2), (1, 2)), ((2, 9000), (2, 1))], filters=LANCZOS3).check(1024)
 
 
@@ -153,7 +154,7 @@ def eight(rows):
 
 
 def normalized(case, dtype, to="CHW", pad=0, mirror=True, axes=None):
-    """The case with crop_mirror_normalize behind it, of a window that reaches out of the image by `pad`."""
+    """The case followed by crop_mirror_normalize, with a window that exceeds the image by `pad`."""
     segment = case.segment()
     n, shape = case.out.n, case.out.shape
     axes = axes or ["HWC".find(c) for c in to]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When memory of the GPU is used again: never before all who used it are through, and no stream waits for another where
-it needn't. Streams are held, so that the order shows whatever the machine's speed."""
+"""Reuse of GPU memory: never before all users have finished, and without unnecessary waiting between streams. Streams
+are blocked to reveal the order independent of the machine's speed."""
 
 import ctypes
 import gc
@@ -21,15 +21,15 @@ if os.environ.get("PENSTOCK_TEST_GPU") == "1":
     pytest.skip("only streams of the emulated device can be held", allow_module_level=True)
 
 SIZE = 1 << 16
-SOON, LONG = 0.2, 60.0  # seconds: for what must not happen, and for what must
+SOON, LONG = 0.2, 60.0  # seconds: timeout for events that must not happen, and for those that must
 
 
 @contextmanager
 def held(stream):
-    """Work that a stream is asked for inside begins at the end."""
+    """Work enqueued in a stream inside the block starts at its end."""
     lib = ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"])
     lib.emulated_hold.restype = ctypes.c_void_p
-    # Freeing memory waits for all streams, and pipelines of other tests free theirs when they are collected.
+    # Freeing memory waits for all streams, and pipelines of other tests free memory when they are collected.
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
@@ -82,7 +82,7 @@ def test_who_wants_memory_does_not_wait_for_others(device, pool):
         second = pool.take(SIZE, other)
         other.fill(second.address, 2, SIZE)
         assert second.address != used and happens(other.record())
-        same = pool.take(SIZE, one)  # in order anyway
+        same = pool.take(SIZE, one)  # ordered by the stream
         assert same.address == used
 
 
@@ -129,7 +129,7 @@ def test_no_more_is_taken_than_there_may_be(device, pool, limit, monkeypatch):
 
 
 def test_memory_is_not_used_again_before_its_reader_is_through(device, pool, monkeypatch):
-    """The reader is another library's stream, which gets the block, reads it late, and lets go at once."""
+    """The reader is another library's stream, which gets the block, releases it immediately, and reads it late."""
     monkeypatch.setattr(memory, "_SPARE", 0)
     library, maker, next_one = Stream(device), Stream(device), Stream(device)
     seen = np.zeros(SIZE, "u1")
@@ -152,8 +152,8 @@ def test_memory_is_not_used_again_before_its_reader_is_through(device, pool, mon
 
 
 def test_what_a_framework_drops_for_the_next_batch_is_not_waited_for(device, pool):
-    """As in a loop over batches: the framework's stream waits for the next one already when the last is dropped. Who
-    makes the one after that begins at once."""
+    """As in a loop over batches: the framework's stream already waits for the next batch when the last one is released.
+    The computation of the following one starts immediately."""
     framework, now, after = Stream(device), Stream(device), Stream(device)
     last = pool.take(SIZE, after)
     last.used_on(ForeignStream(device, framework.handle))
@@ -168,7 +168,7 @@ def test_what_a_framework_drops_for_the_next_batch_is_not_waited_for(device, poo
 
 @pytest.mark.parametrize("extents", [[5], range(5, 29)], ids=["kept", "computed"])
 def test_small_outputs_share_memory_that_lasts_as_long_as_any(extents):
-    """Each of them is right, wherever the others have gone."""
+    """Each of them is correct, regardless of when the others are released."""
     n = 3
 
     @pipeline_def(batch_size=n, num_threads=1, device_id=0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels say that fields of theirs mean is heeded when launches are chosen: without it, these would be wrong."""
+"""The roles of fields declared by kernels are respected when launches are selected: otherwise these results would be
+wrong."""
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def window(start, origin=(0, 0, 0), extent=(6, 9, 3), border=0):
 
 
 def shifted_channels(**where):
-    """A window of as many channels as there are, but others: a pixel can't be moved as a whole."""
+    """A window with the same number of channels, but shifted: a pixel can't be moved as a whole."""
     steps = [Step("color/linear", [1], [0], {"mul": 0.5, "add": 3}), Step("geometry/window", [2], [1], window(**where))]
     return Segment(steps, {0: spec(6, 9, 3), 1: spec(6, 9, 3), 2: spec(6, 9, 3)}, {0: images(6, 9, 3)}, {2})
 
@@ -39,7 +40,7 @@ def resampled(columns, to, *more, specs):
 
 
 def reflected_border():
-    """Neighbours in what is behind a resampling are no neighbours in it, so that both can't share tiles."""
+    """Neighbours after a resampling are not neighbours in its input, so the two can't share tiles."""
     columns = {"roi_end": three([[20.0, 30.0]] * 2), "in_size": three([[20, 30]] * 2)}
     columns |= {"out_size": three([[6, 9]] * 2), "first_axis": 0, "n_axes": 2}
     behind = Step("geometry/window", [2], [1], window((-4, -6, 0), border=1))
@@ -47,7 +48,7 @@ def reflected_border():
 
 
 def resampled_channels():
-    """Channels that are computed of others are no unit."""
+    """Channels computed from other channels are not a unit."""
     columns = {"roi_end": three([[6.0, 9, 4]] * 2), "in_size": three([[6, 9, 4]] * 2)}
     columns |= {"out_size": three([[5, 4, 3]] * 2), "first_axis": 0, "n_axes": 3}
     return resampled(columns, 1, specs={0: spec(6, 9, 4), 1: spec(5, 4, 3)})
@@ -67,7 +68,7 @@ def test_as_on_the_cpu(role):
 
 @pytest.mark.parametrize("role", CASES)
 def test_without_it_another_launch_is_chosen(role, monkeypatch):
-    """So the case above is one in which the role matters."""
+    """So the role matters in the case above."""
     right = [x.source for x in CASES[role]().launches()[1]]
     described = forms.described
     monkeypatch.setattr(forms, "described", lambda kernel: described(kernel)._replace(**{role: ""}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the JPEG engine and the kernels share what is asked for."""
+"""Distribution of work between the JPEG engine and the kernels."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from penstock.gpu.sharing import Sharing, spread
 
 
 def shares(engine, kernels, asked, n=60, pauses=()):
-    """The share of the engine after each batch of 100 pictures of a byte: what is asked for is `asked` pictures a
-    second at most, what comes is limited by both decoders' speeds. Before batches `pauses` nothing is asked for."""
+    """The engine's share after each batch of 100 images of one byte. At most `asked` images per second are requested,
+    and the result is limited by both decoders' speeds. There are pauses before the batches `pauses`."""
     sharing, now, found = Sharing("engine", "kernels", ()), 0.0, []
     sharing.has_engine = True
     for i in range(n):
@@ -39,7 +39,7 @@ def test_both_end_at_the_same_time_where_the_kernels_are_what_all_wait_for():
 
 
 def test_a_pause_of_the_consumer_changes_nothing():
-    """As between slices of a benchmark, or while a model is validated."""
+    """As between parts of a benchmark, or during validation."""
     assert shares(engine=39e3, kernels=105e3, asked=80e3, n=120, pauses=(60, 61, 90))[20:] == [0] * 100
     found = shares(engine=30e3, kernels=60e3, asked=1e9, n=120, pauses=(60,))[60:]
     assert max(found) < 0.45 and abs(np.mean(found[20:]) - 1 / 3) < 0.05

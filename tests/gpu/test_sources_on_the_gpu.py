@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`external_source` with data that lies on the GPU: errors, epochs, bad samples, checkpoints, modes."""
+"""`external_source` with GPU data: errors, epochs, bad samples, checkpoints, modes."""
 
 import os
 from pathlib import Path
@@ -155,7 +155,7 @@ def test_bad_samples(policy, no_copy, stream):
         assert copies.from_gpu.copies == 0
         check_values(x, want)
         check_values(more, want + 1)
-    for a, values in zip(arrays, DENSE):  # nobody has written there
+    for a, values in zip(arrays, DENSE):  # unchanged
         check_values(TensorListGPU([a]), [values])
 
 
@@ -184,7 +184,7 @@ def test_repeated_data_is_on_the_gpu_once(no_copy, stream):
         assert copies.on_gpu.copies == copies.from_gpu.copies == 0
         check_values(x, DENSE)
         check_values(more, DENSE + 1)
-        if k == 1:  # who writes into an output has one of his own
+        if k == 1:  # a consumer that writes to an output has its own copy
             with x._batch.device:
                 s = Stream(x._batch.device)
                 s.fill(x.data_ptr(), 0, DENSE.nbytes)
@@ -204,7 +204,7 @@ def test_data_of_another_gpu_comes_by_way_of_the_host(stream, monkeypatch):
 
 
 def test_a_source_on_the_cpu_whose_output_is_copied_to_the_gpu(stream):
-    """Nothing else reads the output, so it is the same."""
+    """Nothing else reads the output, so this is equivalent."""
     array = Array(DENSE, stream)
     pipe = pipe_of(lambda: array, device="cpu", then=lambda x: x.gpu())
     with Copies() as copies:
@@ -262,7 +262,7 @@ def test_a_checkpoint_goes_on(stream):
 
 
 def test_many_batches_ahead_in_few_blocks(stream):
-    """Memory of copies goes back to the pool, and never before it was read."""
+    """Memory of copies returns to the pool after it was read."""
     array, count = Array(DENSE, stream), [0]
 
     def source():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spectra on the GPU: lengths that shared memory can't hold, and chains of which the steps behind others join them."""
+"""Spectra on the GPU: lengths that exceed shared memory, and chains with fused steps."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def noise(*shapes):
     return [rng.standard_normal(s).astype("f4") for s in shapes]
 
 
-# By radices, with others of 7 to 13, and by a convolution; powers of two are compiled in.
+# By radices, including 7 to 13, and by convolution; powers of two are compiled in.
 @pytest.mark.parametrize(
     "lengths", [(20000, 3000), (2 * 7 * 11 * 13 * 17,), (2 * 7 * 11 * 13 * 3,), (9973, 50), (32768,)]
 )
@@ -116,7 +116,7 @@ def log_mel_segment(nfft=512, axis=0, layout_tf=0, windows=(32, 5), filters=80, 
         (1, {"nfft": 1024, "windows": (1, 2)}),
         (1, {"nfft": 2048, "windows": (1, 2)}),
         (1, {"nfft": 36, "filters": 8}),
-        (2, {"nfft": 8192}),  # more than shared memory holds
+        (2, {"nfft": 8192}),  # exceeds shared memory
         (2, {"nfft": 401}),
         (2, {"filters": 3000}),
         (2, {"kept": (1,)}),
@@ -188,7 +188,7 @@ def typical():
 
 @pytest.mark.parametrize("more", [{}, {"antialias": True, "quality": 20.0}])
 def test_rates_are_the_same_in_some_batches(more):
-    """Samples of the same rates share weights, others don't; which it is may change from batch to batch."""
+    """Samples with the same rates share weights, others don't; this may change between batches."""
     scales = [[2.0, 2.0, 2.0], [2.0, 0.5, 1.3], [0.3, 0.3, 0.3], [2.0, 2.0, 2.0], [0.01, 3.0, 1.0]]
     signals = [noise((300, 1), (700, 2), (n, 3)) for n in (1200, 1, 5000, 1200, 2)]
     batches = [np.array(s, "f4") for s in scales]

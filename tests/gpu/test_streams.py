@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind a stream's marks: all that it was asked for, also by others, and all that it waits for."""
+"""A stream's marks include all work enqueued before, also by others, and everything it waits for."""
 
 import ctypes
 
@@ -18,7 +18,7 @@ def test_marks_are_behind_what_the_stream_waits_for():
         memory = pool(device).take(64, stream)
         stream.fill(memory.address, 1, 64)
         early = stream.mark()
-        assert stream.mark() is early  # nothing was asked for in between
+        assert stream.mark() is early  # nothing was enqueued in between
         stream.wait(other.record())
         late = stream.mark()
         assert late is not early
@@ -39,7 +39,7 @@ def test_work_of_others_is_told():
 
 
 def priority_of(stream: int) -> tuple[int, int]:
-    """That of a stream, and the lowest one there is, which is the largest number."""
+    """The priority of a stream, and the lowest priority, which is the largest number."""
     priority, lowest = ctypes.c_int(), ctypes.c_int()
     with Device.get(0):
         assert library().cuStreamGetPriority(ctypes.c_void_p(stream), ctypes.byref(priority)) == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch's plugin does with batches on a real GPU (`make gpu-test`): epochs, changing shapes, the DataLoader's
-proxy, functions in the graph. tests/gpu/test_frameworks.py has who waits for whom."""
+"""PyTorch's plugin on a real GPU (`make gpu-test`): epochs, changing shapes, the DataLoader's proxy, functions in the
+graph. Synchronisation is tested in tests/gpu/test_frameworks.py."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def on_the_cpu(n_shards=1):
 
 @pytest.mark.parametrize(("policy", "lengths"), [("FILL", [4] * 6), ("DROP", [4] * 5), ("PARTIAL", [4, 4, 4, 4, 4, 1])])
 def test_epochs(policy, lengths):
-    """As of a pipeline on the CPU, also behind a reset in the middle."""
+    """As with a CPU pipeline, also after a reset in mid-epoch."""
     it = DALIGenericIterator(pictures(batch_size=4), last_batch_policy=policy, **NAMES)
     want = DALIGenericIterator(on_the_cpu(batch_size=4), last_batch_policy=policy, **NAMES)
     for stop in (None, 2, None):
@@ -71,7 +71,7 @@ def test_several_pipelines_on_one_gpu():
 
 
 def test_shapes_that_change():
-    """The memory is each batch's own, whatever the shapes before it were."""
+    """Each batch has its own memory, regardless of previous shapes."""
 
     @pipeline_def(batch_size=2, num_threads=1, device_id=0)
     def growing():
@@ -176,7 +176,7 @@ def test_function_in_the_class_style():
 
 
 def test_functions_of_batches_and_errors():
-    """What the function returns on the CPU is a clear error, and the pipeline goes on."""
+    """A result on the CPU is a clear error, and the pipeline continues."""
     from penstock import PipelineError
 
     @pipeline_def(batch_size=2, num_threads=1, device_id=0)
@@ -195,7 +195,7 @@ def test_functions_of_batches_and_errors():
 
 
 def test_a_training_step_on_a_stream_of_its_own():
-    """A batch that is used on another stream than the one it was taken on, as with prefetchers of programs."""
+    """A batch is used on another stream than the one it was taken on, as in prefetchers of programs."""
     it = DALIGenericIterator(pictures(batch_size=4), last_batch_policy="DROP", auto_reset=True, **NAMES)
     want = DALIGenericIterator(on_the_cpu(batch_size=4), last_batch_policy="DROP", **NAMES)
     loading = torch.cuda.Stream()
@@ -216,7 +216,7 @@ def test_a_training_step_on_a_stream_of_its_own():
 @pytest.mark.parametrize("side", [False, True])
 @pytest.mark.parametrize("shape", ["array", "list"])
 def test_tensors_as_data_of_a_source(shape, side):
-    """Made late by PyTorch's current stream, and overwritten there as soon as the source is asked again."""
+    """Computed late by PyTorch's current stream, and overwritten there when the source is called again."""
     stream = torch.cuda.Stream() if side else torch.cuda.default_stream()
     memory = torch.zeros(6, 1 << 20, device="cuda")
     large = torch.randn(4096, 4096, device="cuda")

@@ -34,7 +34,7 @@ DEVICES = jax.devices()[:2]
 
 @pytest.fixture
 def seen(monkeypatch):
-    """What pipelines gave out."""
+    """The batches returned by pipelines."""
     batches = []
     wrapped = Pipeline._wrapped
     monkeypatch.setattr(Pipeline, "_wrapped", lambda *a: batches.append(wrapped(*a)) or batches[-1])
@@ -108,14 +108,14 @@ def pipes(**kwargs):
 
 
 def on_cpu(n=3):
-    """What the pipelines should give, made without a GPU's help but for decoding: batches of GPU 0 only."""
+    """The expected outputs, computed on the CPU except for decoding: batches of GPU 0 only."""
     define = pipeline_def(pictures, batch_size=4, num_threads=2, device_id=0)
     made = [define(num_shards=2, shard_id=i) for i in range(2)]
     return [[p.run()[0].as_cpu().as_array() for p in made] for _ in range(n)]
 
 
 def close_to(got, want):
-    """GPUs share batches among their decoders as they are fast, whose pixels differ by a little."""
+    """Batches are shared between decoders according to their speeds, and their pixels differ slightly."""
     return np.abs(got.astype("i4") - want).mean() < 1
 
 
@@ -135,7 +135,7 @@ def test_torch_on_two_gpus(seen):
 
 
 def test_threads_with_pipelines_on_either_gpu():
-    """Several pipelines on several GPUs run at once and don't meet."""
+    """Several pipelines on several GPUs run at once without affecting each other."""
     want, problems = on_cpu(4), []
 
     def work(number):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies to the GPU: small batches go there together."""
+"""Copies to the GPU: small batches are uploaded together."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ RNG = np.random.default_rng(1)
 
 
 def sources(i):
-    """What kinds of batches there are: small arrays of some types, none, large ones, and samples of several shapes."""
+    """Kinds of batches: small arrays of some types, empty ones, large ones, and samples of several shapes."""
     return (
         np.arange(N, dtype="i4") + i,
         RNG.random((N, 7, 4)).astype("f4"),
@@ -116,7 +116,7 @@ def test_memory_of_some_lasts_as_long_as_any():
 
 
 def test_what_only_the_gpu_reads_is_copied_to_pinned_memory_at_once(monkeypatch):
-    """Batches of one shape and of several, as arrays and as lists; not what the CPU reads, too."""
+    """Batches of one shape and of several, as arrays and as lists; not those that the CPU also reads."""
     x = RNG.integers(0, 255, (N, 100, 200, 3)).astype("u1")
     y = [RNG.random((k + 2, 3000)).astype("f4") for k in range(N)]
     z = np.arange(N, dtype="i4")

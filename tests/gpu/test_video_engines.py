@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""device="mixed": what the GPU's video engines decode is the CPU's to the bit, and the rest the CPU decodes."""
+"""device="mixed": videos decoded by the GPU's engines are bit for bit the same as on the CPU, which decodes the
+others."""
 
 import ctypes
 import gc
@@ -21,12 +22,12 @@ import encoded_videos
 from encoded_videos import clip
 
 EMULATED = os.environ.get("PENSTOCK_TEST_GPU") != "1"
-SIZE = (152, 194)  # what engines decode begins at 144 pixels
+SIZE = (152, 194)  # engines require at least 144 pixels
 BY_ENGINES, BY_CPU = "video engines", "CPU (video)"
 MANY_B = (("bf", "3"), ("g", "8"))
 FULL = (("x264-params", "fullrange=on:colormatrix=bt709:chromaloc=1"),)
 OPEN = (("x265-params", "log-level=0:keyint=8:open-gop=1:bframes=3"),)
-HIDDEN = (("auto-alt-ref", "1"), ("lag-in-frames", "10"), ("g", "12"))  # pictures that are not shown
+HIDDEN = (("auto-alt-ref", "1"), ("lag-in-frames", "10"), ("g", "12"))  # hidden frames
 WIDE = (("x265-params", "log-level=0:colormatrix=bt2020nc:chromaloc=2"),)
 
 
@@ -37,7 +38,7 @@ def emulated():
 
 
 def decoded(files, device, on_error="raise", **arguments):
-    """The frames of each file, and how many were decoded by whom."""
+    """The frames of each file, and the number decoded by each engine."""
 
     @pipeline_def(batch_size=len(files), num_threads=2, device_id=0, on_error=on_error)
     def pipe():
@@ -92,7 +93,7 @@ def test_pixels_are_those_of_the_cpu(made, arguments):
 
 
 def test_vp9_of_10_bits():
-    # PyAV's encoder makes 8 bits only: this is FFmpeg's test source, encoded by Debian's libvpx.
+    # PyAV's encoder supports only 8 bits: this is FFmpeg's test source, encoded by Debian's libvpx.
     file = Path(__file__).with_name("vp9_10_bits.webm").read_bytes()
     assert compare([file])[BY_ENGINES] >= 1
     expected = encoded_videos.decoded(file).astype("i4")
@@ -181,7 +182,7 @@ def test_decoders_are_kept_and_changed_to_other_sizes(monkeypatch):
             np.testing.assert_array_equal(np.array(x), b if i % 2 else a)
     (made_once,) = engines
     created, changed = made_once.counts()
-    assert created <= 4 and changed >= 1  # one that was made for the small one is made anew for the large one
+    assert created <= 4 and changed >= 1  # a decoder created for the small video is recreated for the large one
     del made_once
     engines.clear()
 
@@ -194,7 +195,8 @@ def test_nothing_stays_behind():
 
 
 def test_another_ffmpeg_of_the_process_is_left_alone(tmp_path):
-    """As DALI's, which has neither H.264 nor HEVC: the emulated engines took whichever the process had loaded."""
+    """For example DALI's, which has neither H.264 nor HEVC: the emulated engines used whichever FFmpeg the process had
+    loaded."""
     emulated()
     source = tmp_path / "none.c"
     source.write_text("void *avcodec_find_decoder_by_name(const char *name) { return 0; }")

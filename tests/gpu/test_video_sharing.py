@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPU decodes a part of the videos beside the GPU's engines where these are what a pipeline waits for."""
+"""The CPU decodes a share of the videos if the GPU's engines are the bottleneck."""
 
 import numpy as np
 
@@ -7,7 +7,8 @@ from penstock.operators.decode.gpu.sharing import Sharing
 
 
 def simulated(batches, n, cpu_s, engine_s, threads, gap_s=0.0):
-    """How many of n videos the CPU takes of each batch, if one takes so many seconds there and on one engine."""
+    """Number of videos, of n per batch, that the CPU takes. `cpu_s`, `engine_s`: seconds per video on the CPU and on
+    one engine."""
     now = [0.0]
     sharing, taken = Sharing(lambda: now[0]), []
     for _ in range(batches):
@@ -21,7 +22,8 @@ def simulated(batches, n, cpu_s, engine_s, threads, gap_s=0.0):
 
 
 def test_both_are_through_at_the_same_time():
-    # The engines alone take 64 * 5 = 320 ms, the CPU 16 videos in 240 ms: then the engines take 240 ms, too.
+    # The engines alone need 64 * 5 = 320 ms; the CPU decodes 16 videos in 240 ms, and then the engines also need 240
+    # ms.
     taken = simulated(200, 64, cpu_s=0.24, engine_s=0.005, threads=16)
     assert taken[0] == 0 and 12 <= np.mean(taken[100:]) <= 16 and max(taken[100:]) <= 17
 

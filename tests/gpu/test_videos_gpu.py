@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of videos by device="gpu": decoded on the CPU, given on the GPU."""
+"""Video readers with device="gpu": decoded on the CPU, returned on the GPU."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No driver, one that is too old, no GPU, a full GPU, a lost GPU, several GPUs: clear errors, after which the process
-goes on. In processes of their own, on the emulated device."""
+"""No driver, an old driver, no GPU, a full GPU, a lost GPU, several GPUs: clear errors, after which the process
+continues. In separate processes, on the emulated device."""
 
 import os
 import subprocess
@@ -77,15 +77,15 @@ def test_no_compiler():
 
 
 def test_a_full_gpu():
-    """The next pipeline, which needs less, runs."""
+    """The next pipeline, which needs less memory, runs."""
     found = lines("attempt(batch_size=8, side=1024); attempt()", PENSTOCK_EMULATED_MEMORY=str(4 << 20))
     assert "has" in found[0] and "MiB left and a batch needs" in found[0] and "Lower batch_size" in found[0]
     assert found[1] == "[2, 2, 2]"
 
 
 def test_a_lost_gpu():
-    """An illegal address, by whatever library, ends all of CUDA in a process: every use says so, nothing hangs, what
-    runs on the CPU goes on, and the process ends as always."""
+    """An illegal address, in any library, disables CUDA in the process: every use reports it, nothing hangs, CPU work
+    continues, and the process exits normally."""
     found = lines(
         """
 from penstock.gpu.driver import Device
@@ -123,7 +123,7 @@ print("end")
 
 
 def test_what_a_deleted_pipeline_held_goes_back_to_the_driver():
-    """Without close(), while another one runs on, and what is kept of it stays good."""
+    """Without close(), while another pipeline runs; its remaining batches stay valid."""
     found = lines(
         """
 from penstock.backend import ReleaseUnusedMemory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of which only the shape or type is read may lie on either device, and what plans work may be on the GPU."""
+"""Inputs of which only the shape or type is read may be on any device, and data for planning may be on the GPU."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SHAPES = [np.int32([3, -1]), np.int32([2, -1])]
 
 
 def run(define, *data):
-    """The output, and what it is if all inputs are on the CPU."""
+    """The output, and the output with all inputs on the CPU."""
     found = []
     for device in ("gpu", "cpu"):
 
@@ -103,7 +103,7 @@ def test_metadata_stays_where_it_is():
     ],
 )
 def test_what_lies_on_the_cpu_is_not_copied_unasked(call, i):
-    """As in DALI, told where it is written."""
+    """As in DALI, reported in the line of the call."""
     with Pipeline(batch_size=1, device_id=0):
         c, g = fn.external_source(name="c"), fn.external_source(name="g").gpu()
         with pytest.raises(RuntimeError, match=f'input {i}, .* is stored on incompatible device "cpu"') as caught:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets `import nvidia.dali...` find the modules of penstock.
+"""Makes `import nvidia.dali...` find the modules of penstock.
 
-Processes that are started by a program load this file when they begin. So it imports next to nothing, and penstock not
-before the program asks for `nvidia.dali`.
+Processes started by a program load this file at startup. So it imports almost nothing, and penstock only when the
+program imports `nvidia.dali`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import os
 import sys
 from importlib.machinery import ModuleSpec
 
-TYPE_CHECKING = False  # as in typing, whose import takes longer than all the rest
+TYPE_CHECKING = False  # as in typing, whose import takes longer than everything else here
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DALI = "nvidia.dali"
-VERSION = "2.4.0"  # the version of DALI whose names and behaviour penstock has; programs compare `__version__` with it
-# Modules of DALI whose content is in a module of another name here.
+VERSION = "2.4.0"  # the supported version of DALI; programs compare `__version__` with it
+# Modules of DALI that have another name here.
 ELSEWHERE = {
     "backend_impl": "backend",
     "backend_impl.types": "types",
@@ -31,13 +31,13 @@ ELSEWHERE = {
 
 
 def target(name: str) -> str:
-    """The module of penstock that `name`, "nvidia.dali" or below it, stands for."""
+    """The module of penstock for `name`, "nvidia.dali" or a submodule of it."""
     rest = name[len(DALI) + 1 :]
     return "penstock." + ELSEWHERE.get(rest, rest) if rest else "penstock"
 
 
 def _penstock() -> None:
-    """Imports penstock, also where it is not on the path of a process: from where this file is."""
+    """Imports penstock; if it is not on the process's path, from the location of this file."""
     import importlib.util
 
     if "penstock" in sys.modules or importlib.util.find_spec("penstock") is not None:
@@ -50,7 +50,8 @@ def _penstock() -> None:
 
 
 class _NvidiaFolders(list):
-    """The path of the package `nvidia` if nobody else provides it: folders of that name, also those that come later."""
+    """The path of the package `nvidia` if no other package provides it: all folders of that name on sys.path, including
+    later ones."""
 
     def __iter__(self) -> Iterator[str]:
         folders = (os.path.join(p or os.curdir, "nvidia") for p in sys.path)
@@ -58,7 +59,7 @@ class _NvidiaFolders(list):
 
 
 class DaliFinder:
-    """Finds `nvidia.dali` and all below it; of everything else under `nvidia` it keeps out."""
+    """Finds `nvidia.dali` and its submodules. Does not affect other modules under `nvidia`."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target_module: ModuleType | None = None
@@ -75,7 +76,7 @@ class DaliFinder:
             return ModuleSpec(name, self, is_package=hasattr(known, "__path__"))  # type: ignore[arg-type]
         try:
             found = find_spec(target(name))
-        except ImportError:  # its parent is no package
+        except ImportError:  # its parent is not a package
             return None
         if found is None:
             return None
@@ -96,19 +97,19 @@ class DaliFinder:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system returns what it finds here: the very module of penstock, with its own name and spec.
+        # The import system returns the entry of sys.modules: penstock's own module, with its own name and spec.
         ours = importlib.import_module(target(module.__name__))
         sys.modules[module.__name__] = _as_version_of_dali(ours) if module.__name__ == DALI else ours
 
 
 def _as_version_of_dali(ours: ModuleType) -> ModuleType:
-    """`nvidia.dali` itself: all that `penstock` has, but with a version that means something to programs."""
+    """The module `nvidia.dali`: same as `penstock`, but with DALI's version."""
 
     def attribute(name: str) -> object:
         try:
             return getattr(ours, name)
         except AttributeError:
-            # `import nvidia.dali` brings `nvidia.dali.tfrecord` and others along.
+            # `import nvidia.dali` also provides submodules such as `nvidia.dali.tfrecord`.
             try:
                 return importlib.import_module(f"{DALI}.{name}")
             except ImportError:
@@ -126,7 +127,7 @@ def _as_version_of_dali(ours: ModuleType) -> ModuleType:
 
 
 def install() -> None:
-    """Puts the finder first. ImportError if the real DALI is there already."""
+    """Installs the finder as the first one. Raises ImportError if the real DALI was already imported."""
     if any(type(f).__name__ == "DaliFinder" for f in sys.meta_path):
         return
     real = sys.modules.get(DALI)
@@ -140,7 +141,7 @@ def install() -> None:
 
 
 def install_in_children() -> None:
-    """Lets Python processes that are started from now on find it, too: spawned workers, the ranks of launchers."""
+    """Also installs it in Python processes started from now on, such as spawned workers and ranks of launchers."""
     folder = os.path.join(PACKAGE, "as_dali", "startup")
     present = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     if folder not in present:

@@ -116,7 +116,7 @@ shear_x .7 2, invert .1 -
 
 
 def parse(text: str) -> list[list[tuple[str, float, int | None]]]:
-    """Sub-policies of (operation, probability, magnitude or None)."""
+    """Parses sub-policies: lists of (operation, probability, magnitude or None)."""
     policies = []
     for line in text.split("\n"):
         if line:

@@ -106,7 +106,7 @@ def apply_auto_augment(policy: Policy, data: DataNode, seed: int | None = None, 
     augmentations = policy.augmentations.values()
     forbid_unused_kwargs(augmentations, kwargs, who)
     steps = np.zeros((len(policies), stages, 1, 2, _native.FLOATS), "f4")
-    steps[..., -1] = 1  # the probability
+    steps[..., -1] = 1  # probability
     for i, sub_policy in enumerate(policies):
         for j, (aug, p, bin_) in enumerate(sub_policy):
             table = native_table([aug], [0 if aug.mag_range is None else bin_], bins, kwargs, who, suite)
@@ -119,7 +119,7 @@ def apply_auto_augment(policy: Policy, data: DataNode, seed: int | None = None, 
 
 
 def _by_branches(policy: Policy, data: DataNode, stages: int, seed: int | None, kwargs: dict[str, Any]) -> DataNode:
-    """With augmentations of the user's: for each stage, the samples that are augmented go into branches."""
+    """For user-defined augmentations: in each stage, the augmented samples are split into branches."""
     n = len(policy.sub_policies)
     should_run = fn.random.uniform(range=[0, 1], shape=(stages,), dtype=types.FLOAT, seed=seed)
     chosen = fn.random.uniform(values=list(range(n)), seed=seed, dtype=types.INT32)
@@ -146,20 +146,20 @@ def _by_branches(policy: Policy, data: DataNode, stages: int, seed: int | None, 
 
 
 def _sub_policy_to_augmentation_matrix_map(policy: Policy) -> tuple[np.ndarray, list[list[_Augmentation]]]:
-    """For each stage a list of the augmentations that occur in it, the identity last; and for each sub-policy and stage
-    the place in that list."""
+    """For each stage, a list of its augmentations, the identity last; and for each sub-policy and stage, the index in
+    this list."""
     stages = max(len(p) for p in policy.sub_policies)
     lists = [[*dict.fromkeys(p[s][0] for p in policy.sub_policies if s < len(p)), a.identity] for s in range(stages)]
     matrix = np.zeros((len(policy.sub_policies), stages), np.int32)
     for i, sub_policy in enumerate(policy.sub_policies):
         for s in range(stages):
-            # Where the sub-policy is shorter, the last: also where the identity is among the augmentations itself.
+            # The last index (identity) if the sub-policy is shorter, even if the identity is also in the list before.
             matrix[i, s] = lists[s].index(sub_policy[s][0]) if s < len(sub_policy) else len(lists[s]) - 1
     return matrix, lists
 
 
 def _named(use_shape: bool, max_translate_abs: Any, max_translate_rel: Any) -> dict[str, _Augmentation]:
-    """The operations of the paper with their ranges."""
+    """The operations of the paper with their ranges, by name."""
     x, y = get_translations(use_shape, 250, 1.0, max_translate_abs, max_translate_rel)
     return {
         "shear_x": a.shear_x.augmentation((0, 0.3), True),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock bench` does: runs a pipeline by itself for a while."""
+"""`penstock bench`: runs a pipeline on its own for some time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NotFound(Exception):
 
 
 def load(name: str, given: dict[str, Any]) -> Pipeline:
-    """The pipeline `MODULE:NAME` or `FILE.py:NAME`; what `given` holds replaces the definition's arguments."""
+    """The pipeline `MODULE:NAME` or `FILE.py:NAME`. `given` replaces arguments of the definition."""
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise NotFound(f"'{name}' is not MODULE:NAME or FILE.py:NAME, such as train:pipeline")
@@ -45,7 +45,7 @@ def _module(place: str) -> Any:
             return importlib.import_module(place)
         except ModuleNotFoundError as e:
             if e.name is None or not f"{place}.".startswith(f"{e.name}."):
-                raise  # it imports something that is not there
+                raise  # the module itself imports a missing module
             raise NotFound(f"there is no module '{place}' here or on Python's path") from None
     if not os.path.exists(place):
         raise NotFound(f"there is no file {place}")
@@ -59,7 +59,7 @@ def _module(place: str) -> Any:
 
 
 def measure(pipe: Pipeline, seconds: float) -> Any:
-    """The table of `Pipeline.stats` over `seconds` of batches, behind a few of them that are not counted."""
+    """The statistics of `Pipeline.stats` over `seconds`, after a few warm-up batches."""
     pipe.build()
     for _ in range(_WARM_UP_BATCHES):
         next_batch(pipe)
@@ -78,7 +78,7 @@ def measure(pipe: Pipeline, seconds: float) -> Any:
 
 
 def next_batch(pipe: Pipeline) -> tuple[Any, ...]:
-    """The first one of the next epoch where the epoch ends."""
+    """Returns the next batch; at the end of an epoch, the first of the next one."""
     try:
         return pipe.run()
     except StopIteration:

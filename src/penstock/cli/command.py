@@ -15,7 +15,7 @@ from . import operators, triton
 def main(arguments: list[str] | None = None) -> int:
     try:
         return _main(arguments)
-    except BrokenPipeError:  # of `penstock ops | head`
+    except BrokenPipeError:  # for example in `penstock ops | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock doctor` prints: what is there, what is missing, and what follows from it."""
+"""`penstock doctor`: reports what is available, what is missing, and advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOOD, _BAD = "ok     ", "missing"
 
 class _Report:
     def __init__(self) -> None:
-        self.parts: dict[str, list[tuple[str, str, bool]]] = {}  # what was found: name, what, whether it is good
+        self.parts: dict[str, list[tuple[str, str, bool]]] = {}  # by title: name, result, whether it is good
         self.advice: list[str] = []
 
     def part(self, title: str) -> None:
@@ -32,7 +32,7 @@ class _Report:
         list(self.parts.values())[-1].append((name, what, good))
 
     def try_(self, name: str, ask: Callable[[], str], advice: str = "") -> bool:
-        """Asks; what goes wrong is part of the report."""
+        """Calls `ask`. An exception becomes part of the report."""
         try:
             self.say(name, ask())
             return True
@@ -44,7 +44,7 @@ class _Report:
 
 
 def examine(url: str | None = None) -> str:
-    """The report as text; with whether a URL can be read."""
+    """The report as text. With a `url`, includes whether it can be read."""
     r = _examine(url)
     lines: list[str] = []
     for title, found in r.parts.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock new-plugin NAME` does: a package with operators of its own, from examples/plugin_template."""
+"""`penstock new-plugin NAME`: creates a package with its own operators, from examples/plugin_template."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 INSTALLED = Path(__file__).parent.parent / "plugin_template"
 IN_CHECKOUT = Path(__file__).parents[3] / "examples" / "plugin_template"
-MODULE, PROJECT = "my_effects", "my-effects"  # as they are called in the template
+MODULE, PROJECT = "my_effects", "my-effects"  # names in the template
 
 
 class Refused(Exception):
-    """Why nothing was written."""
+    """The package was not written; the text is the reason."""
 
 
 def create(name: str, parent: Path) -> list[Path]:
-    """Writes the package `name` into a folder of its own below `parent`; the files that were written."""
+    """Writes the package `name` into a new folder in `parent`. Returns the files."""
     module, project = name.replace("-", "_"), name.replace("_", "-")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", module) or keyword.iskeyword(module) or module == "penstock":
         raise Refused(f"{name!r} is not a package name: use lower case letters, digits and single dashes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock top` does: a table of a process's pipelines, anew every second, from the metrics that it serves."""
+"""`penstock top`: shows a table of a process's pipelines, updated every second, from the metrics that it serves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _LISTENS = "0A"  # the state of a socket in /proc/PID/net/tcp
-_SECONDS = 2.0  # for an answer
+_SECONDS = 2.0  # timeout of a request
 
 
 class NotServed(Exception):
@@ -22,14 +22,14 @@ class NotServed(Exception):
 
 
 class Reading(NamedTuple):
-    """The values of all metrics, by name and labels, and when they were read."""
+    """The values of all metrics, by name and labels, and the time of reading."""
 
     at: float
     values: dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def watch(target: str, every: float, times: int | None) -> None:
-    """Shows the table until interrupted, or so many `times`. `target` is the number of a process or a URL."""
+    """Shows the table until interrupted, or `times` times. `target` is a process id or a URL."""
     url = target if "://" in target else _url_of(target)
     before = read(url)
     shown = 0
@@ -61,7 +61,7 @@ def read(url: str) -> Reading:
 
 
 def format_table(before: Reading, now: Reading) -> str:
-    """What happened between two readings: of each pipeline its speed, and each operator's share of the time."""
+    """The table for the time between two readings: speed of each pipeline, and each operator's share of the time."""
     seconds = max(now.at - before.at, 1e-9)
 
     def rate(name: str, **labels: str) -> float:
@@ -88,7 +88,7 @@ def format_table(before: Reading, now: Reading) -> str:
 
 
 def _url_of(pid: str) -> str:
-    """Where a process serves its metrics: the first of the ports it listens on that answers with them."""
+    """The URL of a process's metrics: the first port it listens on that serves them."""
     if not pid.isdigit() or not os.path.isdir(f"/proc/{pid}"):
         raise NotServed(f"there is no process {pid}; penstock top takes its number, or the URL of its metrics")
     for address, port in _listening(pid):
@@ -102,14 +102,14 @@ def _url_of(pid: str) -> str:
 
 
 def _listening(pid: str) -> list[tuple[str, int]]:
-    """The addresses and ports that a process listens on, by /proc."""
+    """The addresses and ports that a process listens on, from /proc."""
     sockets = set()
     try:
         for link in glob.glob(f"/proc/{pid}/fd/*"):
             try:
                 sockets.add(os.readlink(link))
             except FileNotFoundError:
-                continue  # closed meanwhile
+                continue  # closed in the meantime
         found = []
         for table in ("tcp", "tcp6"):
             with open(f"/proc/{pid}/net/{table}") as f:
@@ -126,7 +126,8 @@ def _listening(pid: str) -> list[tuple[str, int]]:
 
 
 def _reachable(host: str) -> str:
-    """An address of /proc, bytes in the machine's order, as one to connect to; that of all is this machine's own."""
+    """Converts an address in /proc, with bytes in the machine's order, to one to connect to. "All addresses" becomes
+    the loopback address."""
     if len(host) > 8 or not int(host, 16):
         return "localhost"
     return ".".join(str(byte) for byte in int(host, 16).to_bytes(4, sys.byteorder))

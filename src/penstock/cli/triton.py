@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock triton` does: models and backends for the Triton Inference Server."""
+"""`penstock triton`: creates models and backends for the Triton Inference Server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `penstock ls`, `penstock cp` and `penstock doctor URL` do."""
+"""`penstock ls`, `penstock cp` and `penstock doctor URL`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBES, _PROBED_BYTES = 64, 64 << 20
 
 
 def listed(url: str, recursive: bool = False) -> Iterable[str]:
-    """Lines with size and name of what a folder has; of one object if the URL is that of one."""
+    """Lines with size and name of a folder's contents, or of one object."""
     stores = storage.current().stores()
     if recursive:
         for name, version in stores.list_all(url):
@@ -35,8 +35,8 @@ def listed(url: str, recursive: bool = False) -> Iterable[str]:
 
 
 def copy(source: str, target: str) -> tuple[int, int]:
-    """Copies an object or file, or all below a folder if `source` ends with a slash; to the one from the other, by URL
-    or path. Gives how many there were, and their bytes. Raises OSError."""
+    """Copies an object or file, or a whole folder if `source` ends with a slash; `source` and `target` are URLs or
+    paths. Returns the number of files and their bytes. Raises OSError."""
     stores, pairs = storage.current().stores(), _pairs(source, target)
 
     def one(pair: tuple[str, str]) -> int:
@@ -68,7 +68,7 @@ def copy(source: str, target: str) -> tuple[int, int]:
 
 
 def _pairs(source: str, target: str) -> list[tuple[str, str]]:
-    """From where to where."""
+    """Pairs of (source, target) for each file."""
     if not source.endswith("/"):
         is_folder = target.endswith("/") or (not storage.is_url(target) and os.path.isdir(target))
         name = os.path.basename(storage.without_query(source))
@@ -88,7 +88,7 @@ def _pairs(source: str, target: str) -> list[tuple[str, str]]:
 
 
 def _safe(names: list[str]) -> list[str]:
-    """Names of objects may be any; none may lead out of the folder."""
+    """Rejects names of objects that lead out of the folder, as names are arbitrary."""
     for name in names:
         if name.startswith("/") or ".." in name.split("/"):
             raise OSError(f"the name {name!r} leads out of the folder that is copied to")

@@ -31,7 +31,7 @@ class IndexCreator:
         self.close()
 
     def close(self) -> None:
-        """Nothing stays open between calls."""
+        """Has no effect: no file stays open between calls."""
 
     @staticmethod
     def split_name(filepath: str) -> tuple[str, str]:
@@ -59,7 +59,7 @@ class IndexCreator:
             name, start = os.fsdecode(names[start:end]), end
             count += 1
             base, extension = self.split_name(name)
-            if not base or base.endswith("/"):  # hidden files
+            if not base or base.endswith("/"):  # hidden files and folders
                 continue
             if base != last:
                 samples.append([])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is counted, read from the pipelines when somebody asks for it."""
+"""The metrics, read from the pipelines on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Value(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A metric: its name as Prometheus has it, "counter" or "gauge", what it means, and its value for all labels."""
+    """A metric: its Prometheus name, "counter" or "gauge", description, and values by labels."""
 
     name: str
     kind: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that Prometheus asks for the metrics."""
+"""An HTTP server for Prometheus."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def serve(port: int = 9464, address: str = "127.0.0.1") -> Server:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = 10  # seconds that a client may take to ask
+    timeout = 10  # seconds for a client's request
     server_version = "penstock"
 
     def do_GET(self) -> None:
@@ -90,7 +90,7 @@ _SERVERS = WeakSet[Server]()
 
 
 def _let_go() -> None:
-    """In a forked process, which has the sockets but not the threads that answer: the port would stay taken, and
+    """Closes the sockets in a forked process, which has no threads to answer: otherwise the port would stay in use, and
     clients would wait."""
     for server in list(_SERVERS):
         server._http.socket.close()

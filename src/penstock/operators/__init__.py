@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators. A file in operators/<family>/ that defines a subclass of `Operator` adds it; no list is kept."""
+"""The operators. Each file in operators/<family>/ that defines a subclass of `Operator` adds it; there is no list."""
 
 import os
 from importlib import import_module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the iterators of all frameworks have in common: epochs, resets, the last batch. Imports no framework."""
+"""Base of the iterators for all frameworks: epochs, resets, the last batch. Imports no framework."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _count(n: int, what: str) -> str:
 
 
 def names_of(output_map: Any) -> list[str]:
-    """The names given to outputs, checked."""
+    """Checks `output_map` and returns the names."""
     if isinstance(output_map, str) or not isinstance(output_map, Sequence) or not output_map:
         raise ValueError(f"output_map takes a list of names, one for each output of the pipeline; got {output_map!r}")
     names = list(output_map)
@@ -67,7 +67,7 @@ def names_of(output_map: Any) -> list[str]:
     return names
 
 
-# Batches on the GPU that are given out and not yet made: more would only take memory of the host.
+# Maximum number of returned batches that the GPU has not completed: more would only use host memory.
 _UNDER_WAY = 2
 
 
@@ -85,7 +85,7 @@ _Outputs = TypeVar("_Outputs")
 
 
 class DaliIterator(Facts, Steps, Generic[_Value]):
-    """Base of the iterators: runs the pipelines, counts batches, ends and begins epochs. A framework overrides
+    """Base of the iterators: runs the pipelines, counts batches, ends and starts epochs. Frameworks override
     `_convert`.
 
     An epoch ends with StopIteration. The next one begins with `reset()`, with the next `iter()`, or automatically with
@@ -128,7 +128,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self._names = names_of(output_map)
         self.output_map = list(output_map)
         self._last_batch_policy, self._last_batch_padded = policy, bool(last_batch_padded)
-        self._reader_name = reader_name = reader_name or None  # False, too, where older programs have auto_reset
+        self._reader_name = reader_name = reader_name or None  # older programs pass False here, for auto_reset
         if reader_name is not None and size != -1:
             raise ValueError(
                 f"size={size} and reader_name='{reader_name}' exclude each other: the reader provides the size of its "
@@ -165,12 +165,12 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                 f"{'the smallest shard' if reader_name else 'size'}"
             )
         self._step = 0  # batches taken in this epoch
-        self._arrived: int | None = None  # batches of the last epoch, where the sources ended before `size`
-        self._given = 0  # batches given out
+        self._arrived: int | None = None  # batches of the last epoch, if the sources ended before `size`
+        self._given = 0  # batches returned
         self._ended = False
         self._running = False
-        self._continues = False  # whether the pipelines go on from the epoch before
-        # Outputs on the GPU are given out at once; frameworks wait for them there.
+        self._continues = False  # whether the pipelines continue from the previous epoch without a reset
+        # GPU outputs are returned immediately; frameworks wait for them on the GPU.
         self._without_waiting = [(-1,) if p._plan is not None and p._plan.uses_gpu else () for p in self._pipes]
         self._under_way: deque[set[Any]] = deque()
         self._is_quick = one_pipeline.serves(self)
@@ -217,24 +217,25 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
             bool(meta["stick_to_shard"]),
         )
 
-    # What a framework defines ------------------------------------------------------------------------------------
+    # Defined by frameworks ------------------------------------------------------------------------------------
 
     def _convert(self, batches: list[Batch]) -> _Value:
-        """The value of an iteration from the batches of the pipelines."""
+        """Converts the batches of the pipelines to the value of an iteration."""
         raise NotImplementedError
 
-    _takes_one = False  # whether `_convert_one` serves
+    _takes_one = False  # whether `_convert_one` is implemented
 
     def _convert_one(self, outputs: Sequence[Any], keep: int | None) -> _Value:
-        """As `_convert`, of a single pipeline's outputs as the executor gives them; a `keep` of None keeps all."""
+        """Like `_convert`, for the executor's outputs of a single pipeline. `keep`: number of samples to keep; None:
+        all."""
         raise NotImplementedError
 
     # Iterating ----------------------------------------------------------------------------------------------------
 
     def _run(self) -> list[tuple[TensorListCPU, ...]]:
-        """One batch of every pipeline, none of which is left behind if another fails."""
+        """Returns one batch of every pipeline. If one fails, the others still advance."""
         if not self._running:
-            for p in self._pipes:  # all of them begin to work before the first is waited for
+            for p in self._pipes:  # starts all of them before waiting for the first
                 p.schedule_run()
             self._running = True
         batches, error = [], None
@@ -251,7 +252,8 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         return batches
 
     def _hold_back(self, made: Iterable[Any]) -> None:
-        """Waits for batches before, if this one, which is there when these events have happened, is one too many."""
+        """Limits the number of incomplete batches to `_UNDER_WAY` by waiting for earlier ones. `made`: events of this
+        batch."""
         events = {e for e in made if not e.passed}
         if events:
             self._under_way.append(events)
@@ -261,7 +263,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                     event.wait()
 
     def _take(self) -> _Value:
-        """The next value of this epoch; StopIteration at its end."""
+        """The next value of this epoch. Raises StopIteration at its end."""
         if self._is_quick:
             return one_pipeline.take(self)
         while True:
@@ -269,26 +271,26 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
             keep = [self.batch_size] * len(batches) if self._epochs is None else self._epochs.keep(self._step)
             self._step += 1
             parts = [Batch(b, self._belonging(p, b, k)) for p, b, k in zip(self._pipes, batches, keep)]
-            # A batch of which on_error="skip" left nothing is passed over.
+            # Skips a batch without samples left by on_error="skip".
             if any(keep) and not any(len(b[0]) for b in batches):
                 continue
             return self._convert(parts)
 
     def _run_in_epoch(self) -> list[tuple[Any, ...]]:
-        """As `_run`, of this epoch; StopIteration at its end."""
+        """Like `_run`, within this epoch. Raises StopIteration at its end."""
         return self._in_epoch(self._run)
 
     def _in_epoch(self, run: Callable[[], _Outputs]) -> _Outputs:
-        """What `run` gives, of this epoch; StopIteration at its end."""
+        """Returns `run()`, within this epoch. Raises StopIteration at its end."""
         while not self._at_end():
             try:
                 return run()
             except StopIteration:
                 if not self._continues:
                     raise
-                self._rewind()  # the source ended with the epoch before, or `size` goes beyond its end
+                self._rewind()  # the source ended with the previous epoch, or before `size`
             except Exception:
-                self._step += 1  # a batch that can't be made has its place in the epoch
+                self._step += 1  # a failed batch counts as part of the epoch
                 raise
         raise StopIteration
 
@@ -299,13 +301,13 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         return self._epochs is not None and self._step >= self._epochs.epoch.batches
 
     def _rewind(self) -> None:
-        """Takes the sources of all pipelines to the beginning of their next epoch."""
+        """Resets the sources of all pipelines to the start of their next epoch."""
         for p in self._pipes:
             p.reset()
         self._running = self._continues = False
 
     def _belonging(self, pipe: Pipeline, outputs: Sequence[Any], keep: int) -> int:
-        """How many of the samples belong to the epoch. Some may be missing already, left out by on_error="skip"."""
+        """Number of samples that belong to the epoch. Some may already have been omitted by on_error="skip"."""
         n = len(outputs[0])
         if keep >= self.batch_size:
             return n
@@ -334,7 +336,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         return self.__next__()
 
     def __iter__(self) -> Iterator[_Value]:
-        # Loops that know the length, as Lightning's, stop before StopIteration tells the end.
+        # Loops that use the length, such as Lightning's, stop before StopIteration.
         counted = self._epochs is not None and self._step >= self._epochs.epoch.batches and not self._first
         if (self._ended or counted) and self._auto_reset != "raise":
             self.reset()
@@ -356,7 +358,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                 except StopIteration:
                     break
                 except PipelineError:
-                    pass  # of a batch that nobody will see
+                    pass  # this batch is dropped anyway
             self._epochs.advance()
         else:
             self._rewind()

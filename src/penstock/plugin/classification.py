@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `DALIClassificationIterator` is for every framework."""
+"""Base of `DALIClassificationIterator` for all frameworks."""
 
 from __future__ import annotations
 

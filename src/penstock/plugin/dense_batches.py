@@ -9,7 +9,7 @@ from ..tensors import TensorListCPU
 
 
 def dense(output: TensorListCPU, name: str) -> np.ndarray:
-    """The batch as one array, without a copy where the samples lie one behind the other and are not the user's own."""
+    """The batch as one array. Not copied if the samples are contiguous and not the user's own memory."""
     try:
         return writable(output).as_array()
     except ValueError:
@@ -17,12 +17,12 @@ def dense(output: TensorListCPU, name: str) -> np.ndarray:
 
 
 def writable(output: TensorListCPU) -> TensorListCPU:
-    """The batch, or a copy of what nobody may write to: tensors of frameworks can't say so."""
+    """The batch; a copy if it is read-only, as frameworks' tensors do not support this."""
     return TensorListCPU.of(output._batch.packed_copy()) if output._batch.is_read_only else output
 
 
 def not_dense(shapes: list[tuple[int, ...]], name: str) -> ValueError:
-    """The error of a batch that can't become one tensor."""
+    """The error for a batch that can't be converted to one tensor."""
     return ValueError(
         f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(shapes)}. "
         "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many batches an epoch has and how much of each batch belongs to it. Arithmetic only: no pipeline, no
+"""Computes the number of batches of an epoch and the samples of each batch that belong to it. Uses no pipeline and no
 framework."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LastBatchPolicy(Enum, metaclass=NearestMembers):
 
 
 def policy_of(value: Any) -> LastBatchPolicy:
-    """A policy from itself or from its name; also from an enumeration of the same names."""
+    """Converts a policy, its name, or a member of another enumeration with the same names."""
     name = getattr(value, "name", value)
     if isinstance(name, str) and name.upper() in LastBatchPolicy.__members__:
         return LastBatchPolicy[name.upper()]
@@ -47,8 +47,8 @@ def policy_of(value: Any) -> LastBatchPolicy:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The epoch at hand: how many batches are given out, and how many more are taken from the pipelines and dropped
-    after them."""
+    """The current epoch: number of batches returned, and of further batches that are taken from the pipelines and
+    dropped."""
 
     batches: int
     dropped: int = 0
@@ -57,10 +57,9 @@ class Epoch:
 class ReaderEpochs:
     """Epochs of pipelines that read a data set in shards; pipeline i starts with shard `shard_ids[i]`.
 
-    All shards are followed, also those that other processes read, so that every process has the same number of batches.
-    Unless `stick`, a pipeline reads the next shard in each epoch. If the reader pads, every epoch starts at the
-    beginning of a shard and
-    has as many batches as the largest shard; otherwise a full last batch reads ahead into the next epoch.
+    Tracks all shards, including those of other processes, so that every process has the same number of batches. Unless
+    `stick`, a pipeline reads the next shard in each epoch. If the reader pads, every epoch starts at the beginning of a
+    shard and has as many batches as the largest shard; otherwise a full last batch reads ahead into the next epoch.
     """
 
     def __init__(
@@ -82,12 +81,13 @@ class ReaderEpochs:
         self._begin(0, None)
 
     def _begin(self, turn: int, left_over: int | None) -> None:
-        """The shard i reads is (i + turn) now; `left_over` samples are divided among them first, if it is given."""
+        """Starts an epoch in which pipeline i reads shard i + turn. `left_over`: samples to distribute among the shards
+        first, or None."""
         self._turn, self._left_over, self._advanced = turn, left_over, 0
         n = self.n_shards
-        # The shard read now by whoever began with shard i.
+        # Current shard of the pipeline that started with shard i.
         self._at = [(i + (0 if self._stick else turn)) % n for i in range(n)]
-        self._ahead = [0] * n  # how much of it was read in the epoch before
+        self._ahead = [0] * n  # samples of it that were read in the previous epoch
         self._started = False
         self._enter([(left_over - i + n - 1) // n for i in range(n)] if left_over else None)
 
@@ -99,7 +99,7 @@ class ReaderEpochs:
             smallest = min(sizes)
             self.epoch = Epoch(smallest // size, int(smallest % size > 0))
         elif self._reads_ahead and self._started:
-            # An epoch that was read completely ahead has no batch; `advance` goes past it.
+            # An epoch that was completely read ahead has no batches; `advance` skips it.
             self.epoch = Epoch(max(-(-max(self._left) // size), 0))
         else:
             self.epoch = Epoch(-(-largest // size))
@@ -111,13 +111,14 @@ class ReaderEpochs:
         return not self._reads_ahead or all(s == self._sizes[0] and s % self.batch_size == 0 for s in self._sizes)
 
     def keep(self, step: int) -> list[int]:
-        """How many samples of batch `step` belong to the epoch, per pipeline."""
+        """Number of samples of batch `step` to return, per pipeline."""
         if self.policy is not LastBatchPolicy.PARTIAL:
             return [self.batch_size] * len(self._pipelines)
         return self.belonging(step)
 
     def belonging(self, step: int) -> list[int]:
-        """The same whatever the policy: the rest of the batch is padding, or was read ahead."""
+        """Number of samples of batch `step` that belong to the epoch, for any policy. The others are padding, or read
+        ahead."""
         size = self.batch_size
         return [min(max(self._left[p] - step * size, 0), size) for p in self._pipelines]
 
@@ -125,7 +126,7 @@ class ReaderEpochs:
         """Goes to the next epoch after all batches of this one."""
         self._advanced += 1
         self._next(read=self.epoch.batches * self.batch_size)
-        # Every shard that is not empty gives an epoch sooner or later.
+        # Terminates, as every non-empty shard eventually has an epoch with batches.
         while self._reads_ahead and self.epoch.batches == 0 and max(self._sizes) > 0:
             self._next(read=0)
 
@@ -137,7 +138,7 @@ class ReaderEpochs:
         self._enter()
 
     def restart(self) -> None:
-        """Goes to the beginning of the next epoch in the middle of this one: nothing has been read ahead."""
+        """Starts the next epoch in the middle of this one, with nothing read ahead."""
         self._begin(self._at[0] + (not self._stick), None)
 
     def state(self) -> dict[str, Any]:
@@ -150,18 +151,19 @@ class ReaderEpochs:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes to where epochs of as many shards were."""
+        """Restores a state with the same number of shards."""
         self._begin(state["turn"], state["left_over"])
         for _ in range(state["advanced"]):
             self.advance()
 
     def divide(self, turn: int, left_over: int) -> None:
-        """Goes to an epoch in which the number of shards changed: what was left of it is divided among them."""
+        """Starts at an epoch in which the number of shards changed: its `left_over` samples are distributed among the
+        shards."""
         self._begin(turn, left_over)
 
 
 class SizedEpochs:
-    """Epochs of `size` samples over all pipelines together, whatever their sources are."""
+    """Epochs of `size` samples over all pipelines, for any sources."""
 
     def __init__(self, size: int, n_pipelines: int, batch_size: int, policy: LastBatchPolicy, padded: bool):
         self.size, self.n_pipelines, self.batch_size, self.policy = size, n_pipelines, batch_size, policy
@@ -182,14 +184,13 @@ class SizedEpochs:
         return not self._reads_ahead or self.size % (self.n_pipelines * self.batch_size) == 0
 
     def keep(self, step: int) -> list[int]:
-        """How many samples of batch `step` belong to the epoch, for the pipelines that have any: the rest are left
-        out."""
+        """Number of samples of batch `step` to return, per pipeline. Pipelines without any are omitted."""
         if self.policy is not LastBatchPolicy.PARTIAL:
             return [self.batch_size] * self.n_pipelines
         return [n for n in self.belonging(step) if n]
 
     def belonging(self, step: int) -> list[int]:
-        """How many samples of batch `step` belong to the epoch, per pipeline, whatever the policy."""
+        """Number of samples of batch `step` that belong to the epoch, per pipeline, for any policy."""
         size = self.batch_size
         left = self._left - step * self.n_pipelines * size
         return [min(max(left - p * size, 0), size) for p in range(self.n_pipelines)]
@@ -197,11 +198,11 @@ class SizedEpochs:
     def advance(self) -> None:
         """Goes to the next epoch after all batches of this one."""
         read = self.epoch.batches * self.n_pipelines * self.batch_size
-        # Where a batch is larger than the epochs, whole epochs have been read ahead and are passed over.
+        # If a batch is larger than an epoch, whole epochs were read ahead and are skipped.
         self._enter((read - self._left) % self.size if self._reads_ahead else 0)
 
     def restart(self) -> None:
-        """Goes to the beginning of the next epoch in the middle of this one: nothing has been read ahead."""
+        """Starts the next epoch in the middle of this one, with nothing read ahead."""
         self._enter(0)
 
     def state(self) -> dict[str, Any]:
@@ -209,7 +210,7 @@ class SizedEpochs:
         return {"size": self.size, "n_pipelines": self.n_pipelines, "left": self._left}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes to where epochs of the same size were."""
+        """Restores a state of epochs of the same size."""
         for key in ("size", "n_pipelines"):
             if state[key] != getattr(self, key):
                 raise ValueError(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wrappers read off an iterator. DALI keeps these numbers in attributes whose names begin with `_`, and the
-sub-classes and wrappers that programs write use them all the same: `_size` to tell a length, for one."""
+"""Attributes that wrappers read from an iterator. DALI has them in private attributes, which users' subclasses and
+wrappers use nevertheless, such as `_size` for a length."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Facts:
 
     @property
     def _first_batch(self) -> Any:
-        """The batch that was prepared on construction, until somebody takes it; then None."""
+        """The batch that was prepared by the constructor, until it is returned; then None."""
         return self._first[-1] if self._first else None
 
     @_first_batch.setter
@@ -68,7 +68,7 @@ def _of_reader(fact: Callable[[ReaderEpochs], Any]) -> Callable[[Facts], Any]:
 
 
 def _samples_taken(it: Facts) -> int:
-    """In this epoch, those prepared ahead of the first batch included."""
+    """Samples taken in this epoch, including the batch prepared by the constructor."""
     pipelines = 1 if isinstance(it._epochs, ReaderEpochs) else len(it._pipes)
     return it._step * pipelines * it.batch_size
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments that functions as operators hand on to `fn.python_function`, as type checkers see them. Nobody else
-imports it."""
+"""For type checkers: the arguments that function operators pass to `fn.python_function`. Not imported at run time."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import TypedDict
 
 
 class CallArguments(TypedDict, total=False):
-    """Those of every call."""
+    """Arguments of every call."""
 
     output_layouts: str | Sequence[str] | None
     preserve: bool
@@ -18,13 +17,13 @@ class CallArguments(TypedDict, total=False):
 
 
 class PlacedArguments(CallArguments, total=False):
-    """And where it runs."""
+    """Also the device."""
 
     device: str | None
 
 
 class FunctionArguments(PlacedArguments, total=False):
-    """And what the function takes and gives."""
+    """Also the form of the function's inputs and outputs."""
 
     num_outputs: int
     batch_processing: bool

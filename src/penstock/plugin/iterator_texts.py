@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the iterators' parameters mean: the same words for all frameworks."""
+"""Documentation of the iterators' parameters, shared by all frameworks."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _TEXTS = {
 
 
 def with_parameters(cls: T) -> T:
-    """Puts the texts of parameters where the class's own text says {size reader_name ...}, on a line of its own."""
+    """Inserts the texts of parameters in a class's docstring at lines of the form {size reader_name ...}."""
 
     def texts(line: re.Match[str]) -> str:
         paragraphs = {name: textwrap.fill(_TEXTS[name], 106) for name in line[2].split()}
         table = "\n".join(f"{name}\n{textwrap.indent(text, '    ')}" for name, text in paragraphs.items())
         return textwrap.indent(table, line[1])
 
-    if cls.__doc__:  # not with python -OO
+    if cls.__doc__:  # None with python -OO
         cls.__doc__ = re.sub(r"^( *)\{([a-z_ ]+)\}$", texts, cls.__doc__, flags=re.MULTILINE)
     return cls

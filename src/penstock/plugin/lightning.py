@@ -9,7 +9,7 @@ from .progress import LoaderSpeed, pipelines_of
 
 try:
     from lightning.pytorch import Callback
-except ImportError:  # its older package
+except ImportError:  # the older package
     from pytorch_lightning import Callback  # type: ignore[assignment, unused-ignore]
 
 __all__ = ["LoaderProgress"]

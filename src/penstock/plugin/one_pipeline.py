@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of one pipeline, on the GPU, on the shortest way to the framework: the GPU may have to wait for what an
-iterator does for each of them, as all threads that run Python share a core then (docs/decisions/0034)."""
+"""Fast path for batches of a single GPU pipeline: the GPU may wait for the iterator's work per batch, as all Python
+threads share one core (docs/decisions/0034)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_PIPELINES = {name: getattr(Pipeline, name) for name in ("run", "_next", "_wr
 
 
 def serves(it: DaliIterator[Any]) -> bool:
-    """Whether this is another way to what the iterator would do: nobody has overridden a part of it."""
+    """Whether the fast path is equivalent to the iterator: no part of the iterator or pipeline is overridden."""
     from .base_iterator import DaliIterator
 
     def owner(name: str) -> type:
@@ -38,7 +38,7 @@ def serves(it: DaliIterator[Any]) -> bool:
 
 
 def take(it: DaliIterator[Any]) -> Any:
-    """What `_take` gives."""
+    """Same as `DaliIterator._take`."""
     pipe, epochs, size = it._pipes[0], it._epochs, it.batch_size
 
     def run() -> list[Any]:
@@ -61,7 +61,7 @@ def take(it: DaliIterator[Any]) -> Any:
                 it._hold_back([o.ready for o in outputs if not o.on_host])
                 break
         if keep and not len(outputs[0]):
-            continue  # on_error="skip" left nothing
+            continue  # no samples left by on_error="skip"
         if keep < size:
             keep = it._belonging(pipe, outputs, keep)
             if keep < len(outputs[0]):
@@ -70,5 +70,5 @@ def take(it: DaliIterator[Any]) -> Any:
 
 
 def given_out(output: Any) -> Any:
-    """As the pipeline gives it out."""
+    """Wraps an output as returned by the pipeline."""
     return TensorListCPU(output) if output.on_host else TensorListGPU(output)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base that programs derive iterators of their own from, after the pattern of DALI's: their `__next__` asks it for
-the outputs, makes of them what it likes, and tells when it is through."""
+"""Base class for users' own iterators, as in DALI: their `__next__` gets the outputs from the base class, converts
+them, and signals the end of the iteration."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .epochs import LastBatchPolicy
 
 
 class DaliBaseIterator(DaliIterator[Any], metaclass=ABCMeta):
-    """`nvidia.dali.plugin.base_iterator._DaliBaseIterator` of programs: without names for outputs, and without a
-    `__next__`. Every iterator of penstock counts as an instance."""
+    """Replaces `nvidia.dali.plugin.base_iterator._DaliBaseIterator`: without names of outputs and without `__next__`.
+    All penstock iterators are instances of it for `isinstance`."""
 
     def __init__(
         self,
@@ -42,20 +42,20 @@ class DaliBaseIterator(DaliIterator[Any], metaclass=ABCMeta):
             fill_last_batch,
             last_batch_padded=last_batch_padded,
             last_batch_policy=last_batch_policy,
-            prepare_first_batch=False,  # the sub-class makes it, by its `__next__`
+            prepare_first_batch=False,  # the subclass prepares it, by its `__next__`
         )
         if own is not None:
             self.output_map = own
         self._prepare_first_batch = prepare_first_batch
         self._ever_consumed = self._ever_scheduled = False
-        self._without_waiting = [()] * len(self._pipes)  # it may copy by address, without a stream
+        self._without_waiting = [()] * len(self._pipes)  # subclasses may copy by address, without a stream
 
     @classmethod
     def __subclasshook__(cls, other: type) -> bool:
         return DaliIterator in other.__mro__ if cls is DaliBaseIterator else NotImplemented
 
     def reset(self) -> None:
-        """Begins the next epoch; nothing happens before the first batch was taken."""
+        """Starts the next epoch. Has no effect before the first batch was taken."""
         self._given = self._step - len(self._first)
         super().reset()
 

@@ -119,7 +119,7 @@ def recursive_length(tensor: Any, lod_level: int) -> list[list[int]]:
 
 
 def _lengths(shapes: Sequence[Sequence[int]], levels: int) -> list[list[int]]:
-    """The lengths of `levels` levels of the samples: their first extents, then the second ones for each part..."""
+    """Lengths of `levels` levels: the samples' first extents, then the second extents for each part, and so on."""
     table = np.array([tuple(s)[:levels] for s in shapes], "i8").reshape(len(shapes), levels)
     times = np.cumprod(np.c_[np.ones((len(table), 1), "i8"), table], axis=1)
     return [np.repeat(table[:, k], times[:, k]).tolist() for k in range(levels)]
@@ -151,13 +151,13 @@ def _tensor(output: Any, name: str, keep: int) -> Any:
 def _of_array(array: np.ndarray) -> Any:
     try:
         capsule = array.__dlpack__()
-    except BufferError:  # of memory that may only be read, which DLPack 0 can't say
+    except BufferError:  # read-only memory, not supported by DLPack 0
         capsule = array.copy().__dlpack__()
     return _core.from_dlpack(capsule)
 
 
 def _on_gpu(output: Any) -> Any:
-    """A batch on the GPU as one tensor, for work of Paddle's current stream there."""
+    """A batch on the GPU as one tensor, for use in Paddle's current stream."""
     return _core.from_dlpack(output.__dlpack__(stream=_current_stream(output.device_id()) or 1))
 
 
@@ -171,7 +171,7 @@ def _current_stream(device_id: int) -> int:
 
 
 def _sequences(output: Any, name: str, keep: int, levels: int) -> Any:
-    """The first `keep` samples one behind the other, and the lengths of their sequences."""
+    """The first `keep` samples, concatenated, with the lengths of their sequences."""
     shapes = output.shape()[:keep]
     if levels > output.ndim():
         raise ValueError(f"output '{name}': samples of {output.ndim()} dimensions have no {levels} levels of sequences")
@@ -270,7 +270,7 @@ class DALIGenericIterator(DaliIterator[list[dict[str, Any]]]):
 
 
 def _with_levels(output_map: Any) -> tuple[Any, list[int]]:
-    """The names, for the base class to check, and the level of each."""
+    """Splits `output_map` into names, for the base class to check, and levels."""
     if isinstance(output_map, str) or not isinstance(output_map, Sequence):
         return output_map, []
     names, levels = [], []

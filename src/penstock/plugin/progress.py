@@ -61,7 +61,7 @@ class LoaderSpeed:
 
 
 def pipelines_of(source: Any) -> list[Pipeline]:
-    """Those of an iterator, or of a list of iterators; none if it is something else."""
+    """The pipelines of an iterator, or of a list of iterators; empty for anything else."""
     if isinstance(source, Pipeline):
         return [source]
     if isinstance(source, (list, tuple)):
@@ -96,7 +96,7 @@ def progress_bar(batches: Iterable[_Batch], pipeline: Any = None, **kwargs: Any)
     lately, overall = LoaderSpeed(source), LoaderSpeed(source)
 
     class Bar(tqdm):
-        _speed = lately  # since the bar was drawn last
+        _speed = lately  # since the bar was last drawn
 
         def display(self, *args: Any, **kwargs: Any) -> Any:
             now = self._speed.read()

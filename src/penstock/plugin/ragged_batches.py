@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the iterators over batches of samples of different shapes have in common. Imports no framework."""
+"""Shared by the iterators over batches of samples of different shapes. Imports no framework."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def tags_of(output_types: Sequence[str] | None, output_map: Sequence[str], known: Iterable[str]) -> list[str]:
-    """The tag of each output; ValueError with what is accepted."""
+    """The tag of each output. Raises ValueError for unknown tags."""
     known = list(known)
     tags = [known[0]] * len(output_map) if output_types is None else list(output_types)
     if len(tags) != len(output_map):
@@ -20,7 +20,7 @@ def tags_of(output_types: Sequence[str] | None, output_map: Sequence[str], known
 
 
 def names_with_lengths(output_map: Sequence[str], has_lengths: Sequence[bool]) -> None:
-    """ValueError if lengths would take the name of an output."""
+    """Raises ValueError if the name of lengths is also that of an output."""
     for name, has in zip(output_map, has_lengths):
         if has and f"{name}_lengths" in output_map:
             raise ValueError(

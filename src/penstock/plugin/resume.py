@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an iterator is in its epoch, for checkpoints. Imports no framework."""
+"""Position of an iterator in its epoch, for checkpoints. Imports no framework."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def states(iterator: DaliIterator[Any]) -> list[tuple[Any, dict[str, Any]]]:
-    """Per pipeline its state and what the iterator adds to it; nothing if the pipelines keep no state."""
+    """For each pipeline its state and that of the iterator. Empty if checkpointing is not enabled."""
     pipes = iterator._pipes
     if not all(p._checkpoints.is_enabled for p in pipes):
         for p in pipes:
             if iterator._given or p._checkpoints.is_enabled:
-                p._state()  # says what is missing
+                p._state()  # raises an error that explains what is missing
         return []
     own = {
         "step": iterator._step,
@@ -34,7 +34,7 @@ def states(iterator: DaliIterator[Any]) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def of(pipes: Sequence[Pipeline]) -> dict[str, Any] | None:
-    """What an iterator saved, if the pipelines go on from its checkpoints."""
+    """The state saved by an iterator, if the pipelines were restored from its checkpoints; otherwise None."""
     found = [p._checkpoints.restored.iterator for p in pipes if p._checkpoints.restored is not None]
     saved = [s for s in found if s is not None]
     if not saved:
@@ -48,7 +48,7 @@ def of(pipes: Sequence[Pipeline]) -> dict[str, Any] | None:
 
 
 def restore(iterator: DaliIterator[Any], saved: dict[str, Any]) -> None:
-    """Goes on in the middle of an epoch."""
+    """Restores a saved state, also in the middle of an epoch."""
     epochs = iterator._epochs
     if (saved["epochs"] is None) != (epochs is None):
         raise ValueError(

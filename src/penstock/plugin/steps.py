@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of an iteration under DALI's names, for `__next__` of sub-classes that programs write."""
+"""The steps of an iteration under DALI's names, for `__next__` of users' subclasses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .epochs import LastBatchPolicy
 
 
 class Steps:
-    """Base of the iterators, which do the same in fewer steps."""
+    """Base of the iterators. Their own `__next__` does not use these methods."""
 
     if TYPE_CHECKING:
         _auto_reset: str
@@ -26,17 +26,18 @@ class Steps:
         def reset(self) -> None: ...
 
     def _get_outputs(self) -> list[tuple[Any, ...]]:
-        """The outputs of each pipeline; StopIteration at the end of the epoch."""
+        """The outputs of each pipeline. Raises StopIteration at the end of the epoch."""
         try:
             return self._run_in_epoch()
         except StopIteration:
             self._end_iteration()
 
     def _schedule_runs(self, release_outputs: bool = True) -> None:
-        """Nothing to do: batches are made ahead, and outputs stay valid."""
+        """Has no effect: batches are prepared in advance, and outputs stay valid."""
 
     def _advance_and_check_drop_last(self, dry_run: bool = False, end_iteration: bool = True) -> bool:
-        """Counts the batch; whether it is one that is left out, of which `_get_outputs` gives none."""
+        """Counts the batch. Returns whether it is dropped: always False without `dry_run`, as `_get_outputs` never
+        returns such batches."""
         if dry_run:
             return self._epochs is not None and self._step >= self._epochs.epoch.batches
         self._step += 1
@@ -44,8 +45,8 @@ class Steps:
         return False
 
     def _remove_padded(self) -> tuple[Any, Any]:
-        """Of the batch that was counted last: whether not all of its samples belong to the epoch, and how many do,
-        for each pipeline."""
+        """For the last counted batch and each pipeline: whether some of its samples do not belong to the epoch, and the
+        number of samples that do."""
         if self._last_batch_policy is not LastBatchPolicy.PARTIAL or self._epochs is None:
             return False, -1
         left = np.array(self._epochs.belonging(self._step - 1))

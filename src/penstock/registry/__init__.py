@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the classes of operators to the functions of `fn` and the classes of `ops`."""
+"""Creates the functions of `fn` and the classes of `ops` from the operators' classes."""
 
 from .functions import build_classes as build_classes
 from .functions import build_functions as build_functions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that are not there, and what does their work: those of DALI, for errors and `penstock ops`."""
+"""DALI's operators that do not exist here, and their replacements, for errors and `penstock ops`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 from ..core.op import snake_case
 from . import other_libraries
 
-INSTEAD: dict[str, str] = {}  # operators of DALI that are not there, such as "readers.video": none at present
+INSTEAD: dict[str, str] = {}  # missing operators of DALI, such as "readers.video"; none at present
 FORMER: dict[str, str] = {}  # their former names, such as "video_reader"
 
 
 def explain(place: str, name: str) -> str:
-    """A sentence on operator or module `name` of module `place` ("readers", or "" for fn itself); "" if neither DALI
-    nor a library that is known here has one of that name."""
+    """A sentence about operator or module `name` in module `place` ("readers", or "" for fn itself); "" if neither DALI
+    nor another known library has it."""
     dotted = f"{place}.{name}".lstrip(".")
-    # As in fn, as in ops; TFRecord is tfrecord, and TFRecordReader tfrecord_reader.
+    # Spellings of fn and ops. TFRecord is tfrecord, and TFRecordReader is tfrecord_reader.
     for wanted in (dotted, snake_case(dotted), dotted.lower(), re.sub("_?reader$", "_reader", dotted.lower())):
         known = FORMER.get(wanted, wanted)
         if known in INSTEAD:

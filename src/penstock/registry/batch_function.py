@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function of whole batches as an operator. Plugins make their frameworks' functions operators with it."""
+"""Operator that calls a function with whole batches. Plugins use it for functions of their frameworks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MOST_INPUTS = 64
 
 class BatchFunction(Operator, abstract=True):
     """Calls `function` with one array (n, ...) per input, which shares the memory of the batch. It returns a tuple of
-    `num_outputs` arrays (n, ...) that nobody changes afterwards; they are not copied.
+    `num_outputs` arrays (n, ...), which are not copied and must not be changed afterwards.
 
-    On the GPU it is called with `TensorGPU`s, and the number of the GPU as `device_id`, and returns what speaks DLPack.
+    On the GPU, it is called with `TensorGPU`s and the GPU's index as `device_id`, and returns objects with DLPack.
 
-    Calls don't overlap. They are made by threads of the pipeline, the batches in any order.
+    Calls don't overlap. They are made by threads of the pipeline, for batches in any order.
     """
 
     devices = ("cpu", "gpu")
@@ -32,7 +32,7 @@ class BatchFunction(Operator, abstract=True):
     inputs = (0, _MOST_INPUTS)
     by_frame = False
     mixes_samples = True
-    called = "function"  # by the user, in errors
+    called = "function"  # the user's name for it, in errors
     function = Arg(object, doc="What is called.")
     num_outputs = Arg(int, 1, "Number of arrays that it returns.")
     output_layouts = Arg(object, None, "Layouts of the outputs' samples: one for all, or a list.")
@@ -95,7 +95,7 @@ class BatchFunction(Operator, abstract=True):
         rows = spec.packed()
         step = result.strides[0] if n > 1 and result.size else 0
         rows["data"] = result.ctypes.data + step * np.arange(n, dtype="u8")
-        # What is given out may be written to, so an input handed through must not be given out twice.
+        # Receivers may write to outputs, so an input that is returned unchanged is marked as shared.
         shared = result.ctypes.data in own
         return Batch(spec, rows, (Borrowed(result) if shared else result,))
 
@@ -110,7 +110,7 @@ class BatchFunction(Operator, abstract=True):
         return batch
 
     def _layout(self, shape: tuple[int, ...], i: int, n: int, inputs: tuple[Batch, ...]) -> str:
-        """That of output i, whose shape has to fit."""
+        """The layout of output i. Raises ValueError if its shape does not fit."""
         if not shape or shape[0] != n:
             raise ValueError(
                 f"output {i} of the function has the shape {shape}; its first axis has to be the batch of {n} samples"
@@ -129,7 +129,7 @@ class BatchFunction(Operator, abstract=True):
 
 
 def _given(batch: Batch, stream: Any) -> Any:
-    from ..tensors import TensorListGPU  # only pipelines with a GPU pay for its modules
+    from ..tensors import TensorListGPU  # imported only for GPU pipelines
 
     return TensorListGPU.of_work(batch, stream).as_tensor()
 

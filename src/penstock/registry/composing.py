@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ops` has besides the operators' classes."""
+"""Functions of `ops`, in addition to the operators' classes."""
 
 from __future__ import annotations
 

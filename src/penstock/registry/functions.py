@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the modules `fn` and `ops` from the operators that are registered.
+"""Fills the modules `fn` and `ops` from the registered operators.
 
-A function or class is made when it is asked for, with the signature and the docstring that help() shows.
+Functions and classes are created on first use, with signature and docstring for help().
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..graph.node import DataNode
 
 
 def _submodule(root: str, path: list[str]) -> ModuleType:
-    """The module `root.a.b`, made where it does not exist."""
+    """The module `root.a.b`; created if it does not exist."""
     module, name = sys.modules[root], root
     for part in path:
         name = f"{name}.{part}"
@@ -40,7 +40,7 @@ def _explained(cls: type[Operator], kwargs: dict[str, Any], error: UnexpectedArg
 
 
 def _function(cls: type[Operator], name: str, warning: str = "") -> Any:
-    from . import signatures  # with inspect, which is not needed to run a pipeline
+    from . import signatures  # imports inspect, which pipelines do not need
 
     defaults = cls.former_defaults.get(name, {})
 
@@ -98,13 +98,13 @@ def _class(cls: type[Operator], name: str, warning: str = "") -> type:
 
 
 def places(cls: type[Operator], root: str = "fn") -> list[tuple[list[str], str, str]]:
-    """Where an operator is found below `root`: (modules, class name, warning)."""
+    """Locations of an operator below `root`: (modules, class name, warning)."""
 
     def public(path: list[str], name: str) -> str:
         return ".".join([root, *path, snake_case(name) if root == "fn" else name])
 
     path = cls.module.split(".") if cls.module else []
-    found = [(path, cls.__name__, getattr(cls, "discouraged", ""))]  # called by its own name, too
+    found = [(path, cls.__name__, getattr(cls, "discouraged", ""))]  # also shown for its own name
     current = public(path, cls.__name__)
     if cls.experimental:
         former = ["experimental", *path]
@@ -131,7 +131,7 @@ def function_of(operator: type[Operator]) -> Callable[..., DataNode]:
 
 
 def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> None:
-    """Lets `root` and its submodules make the operators they hold on first use."""
+    """Makes `root` and its submodules create their operators on first use."""
     tables: dict[str, dict[str, tuple]] = {root: {}}
     for cls in REGISTRY.values():
         for path, class_name, warning in places(cls, root.rpartition(".")[2]):
@@ -143,7 +143,7 @@ def _fill(root: str, spell: Callable[[str], str], make: Callable[..., Any]) -> N
 
 
 def _added(root: str, module_name: str, spell: Callable[[str], str], name: str) -> tuple | None:
-    """The operator of that name that the user's program declared after `import penstock`."""
+    """An operator with this name that was declared after `import penstock`."""
     for cls in list(REGISTRY.values()):
         for path, class_name, warning in places(cls, root.rpartition(".")[2]):
             if spell(class_name) == name and ".".join([root, *path]) == module_name:
@@ -171,8 +171,8 @@ def _make_on_demand(
             raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'.{instead_of(name)}")
         made = make(*found)
         made.__module__ = module.__name__
-        if name in table:  # others may be declared anew, as in notebooks
-            made = module.__dict__.setdefault(name, made)  # that of another thread, if it was quicker
+        if name in table:  # others may be redeclared, for example in notebooks
+            made = module.__dict__.setdefault(name, made)  # another thread may have been faster
         return made
 
     def instead_of(name: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator takes, for programs that ask: `backend.GetSchema`."""
+"""Schemas of operators for programs: `backend.GetSchema`."""
 
 from __future__ import annotations
 

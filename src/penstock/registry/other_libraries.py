@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torchvision, torchaudio and albumentations call operators and arguments, and what to write here: for errors.
+"""Names of operators and arguments in torchvision, torchaudio and albumentations, with the equivalents here, for
+errors.
 
-Only what does the same; what differs is said. The lines of code run: `images` are batches of pictures (HWC), `encoded`
-of files, `boxes` of bounding boxes, and so on; `h`, `w` and other short names are numbers of the user's program.
+Only equivalents; differences are mentioned. The lines of code are valid: `images` are batches of images (HWC),
+`encoded` of files, `boxes` of bounding boxes, and so on; `h`, `w` and other short names are numbers.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
 
 
 def of_name(name: str) -> str:
-    """A sentence with the line of code that does here what `name` does in another library; "" if none is known."""
+    """A sentence with the equivalent of another library's `name`; "" if none is known."""
     known = _BY_LETTERS.get(name.replace("_", "").lower())
     if known is None:
         return ""
@@ -268,13 +269,13 @@ def of_name(name: str) -> str:
 
 
 def of_argument(operator: str, name: str) -> str:
-    """A sentence with what to write for an argument `name` of fn.`operator`; "" if none is known."""
+    """A sentence with the equivalent of an argument `name` of fn.`operator`; "" if none is known."""
     known = ARGUMENTS.get(operator, {}).get(name)
     return f"Here it is {known}." if known else ""
 
 
 def explained(cls: type[Operator], kwargs: dict, error: UnexpectedArgument) -> UnexpectedArgument:
-    """The error of a call with an argument that another library has: with what to write."""
+    """Adds the equivalent to the error of a call with another library's argument."""
     first, _, where = str(error).partition("\n")
     for name in kwargs:
         if name not in cls.schema and f"argument '{name}'" in first and (told := of_argument(cls.fn_name, name)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures and docstrings of operators, from their classes. Imported when asked for: help(), stubs, documentation."""
+"""Signatures and docstrings of operators, from their classes. Imported on demand: help(), stubs, documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CALL = ("device", "name")  # arguments of every call
 
 
 def summary(cls: type[Operator]) -> str:
-    """The first sentence of the operator's text."""
+    """The first sentence of the operator's docstring."""
     paragraph = " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
     return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0].rstrip(".:")
 
@@ -37,7 +37,7 @@ def type_text(arg: Arg, scalar_of_data: bool = True) -> str:
 
 
 def default_text(arg: Arg) -> str:
-    """The default as it would be written in a call."""
+    """The default as Python source."""
     d = arg.default
     if isinstance(d, Enum):
         return f"{type(d).__name__}.{d.name}"
@@ -49,7 +49,7 @@ def default_text(arg: Arg) -> str:
 
 
 def arguments(cls: type[Operator]) -> list[Arg]:
-    """Keyword arguments in the order they are shown: required ones first, deprecated and hidden ones last."""
+    """Keyword arguments in the order of the documentation: required ones first, deprecated and hidden ones last."""
     args = [a for n, a in cls.schema.items() if n != "name"]
     return sorted(args, key=lambda a: (not a.required, bool(a.deprecated), a.hidden, a.name == "preserve", a.name))
 
@@ -98,7 +98,7 @@ def of_call(cls: type[Operator]) -> inspect.Signature:
 
 
 def remark(arg: Arg) -> str:
-    """What has to be said of an argument beyond its own text."""
+    """Description of an argument: its text with further remarks."""
     parts = [arg.doc.rstrip(".") + "."] if arg.doc else []
     if isinstance(arg, PerFrame):
         parts.append("May differ per sample and per frame.")
@@ -112,8 +112,8 @@ def remark(arg: Arg) -> str:
 
 
 def returns(cls: type[Operator]) -> str:
-    """The type of what a call gives by default. (A DataNode may be unpacked as far as type checkers know, for calls
-    whose arguments ask for more outputs.)"""
+    """The default result type of a call. (For type checkers, a DataNode can be unpacked, for calls with arguments that
+    add outputs.)"""
     if cls.n_outputs is Operator.n_outputs:
         return "DataNode"
     op = object.__new__(cls)
@@ -126,7 +126,7 @@ def returns(cls: type[Operator]) -> str:
 
 
 def docstring(cls: type[Operator], warning: str = "") -> str:
-    """The operator's text with its inputs, layouts and the table of its arguments."""
+    """The operator's docstring with its inputs, layouts and the table of its arguments."""
     lines = [f"Deprecated: {warning}.\n"] if warning else []
     lines += [inspect.cleandoc(cls.__doc__ or ""), "", "Parameters", "----------"]
     layouts = f" with the layout {', '.join(cls.layouts)}" if cls.layouts else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline returns: `TensorListCPU` and `TensorListGPU`, batches; `TensorCPU` and `TensorGPU`, samples."""
+"""Outputs of pipelines: batches, `TensorListCPU` and `TensorListGPU`, and samples, `TensorCPU` and `TensorGPU`."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        if name in ("TensorGPU", "TensorListGPU"):  # only who asks for them pays for the GPU's modules
+        if name in ("TensorGPU", "TensorListGPU"):  # the GPU modules are imported only if used
             from . import gpu
 
             return getattr(gpu, name)

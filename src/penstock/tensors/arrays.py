@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of other libraries as NumPy's, and NumPy's as theirs."""
+"""Conversion between NumPy arrays and those of other libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.capsules import array_of, is_capsule
 
 
 def as_numpy(object: Any) -> np.ndarray:
-    """Any array as NumPy's, without a copy where that is possible."""
+    """Converts any array to NumPy, without a copy if possible."""
     if isinstance(object, np.ndarray):
         return object
     if is_capsule(object):
@@ -30,7 +30,7 @@ def as_numpy(object: Any) -> np.ndarray:
 
 
 def pointer(target: Any) -> int:
-    """The address in an int, a ctypes pointer or object, or anything with an array interface."""
+    """The address given by an int, a ctypes pointer or object, or an array interface."""
     if isinstance(target, int):
         return target
     if hasattr(target, "__array_interface__"):
@@ -48,14 +48,14 @@ def copy_out(array: np.ndarray, target: Any) -> None:
 
 
 def dlpack(array: np.ndarray, kwargs: dict[str, Any]) -> Any:
-    """A DLPack capsule of an array: of a copy if the array can't be written to, unless `copy=False` asks for none. The
-    flag that says so is not enough, as PyTorch does not look at it."""
+    """A DLPack capsule of an array. Read-only arrays are copied unless `copy=False`, as PyTorch ignores DLPack's
+    read-only flag."""
     kwargs.pop("stream", None)
     if not array.flags.writeable and kwargs.get("copy") is not False:
         array = array.copy()
     try:
         return array.__dlpack__(**kwargs)
-    except TypeError:  # NumPy before 2.1 knows none of these arguments
+    except TypeError:  # NumPy before 2.1 does not support these arguments
         if (kwargs.get("dl_device") or (1, 0))[0] != 1:
             raise BufferError("this memory is on the CPU") from None
         return (array.copy() if kwargs.get("copy") else array).__dlpack__()

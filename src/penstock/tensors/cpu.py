@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline gives out: `TensorListCPU`, a batch, and `TensorCPU`, one of its samples."""
+"""Outputs of pipelines in CPU memory: `TensorListCPU`, a batch, and `TensorCPU`, one of its samples."""
 
 from __future__ import annotations
 

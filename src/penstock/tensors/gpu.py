@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline gives out on the GPU: `TensorListGPU`, a batch, and `TensorGPU`, one of its samples."""
+"""Outputs of pipelines in GPU memory: `TensorListGPU`, a batch, and `TensorGPU`, one of its samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tensor_list import ShapeError, TensorList, check_layout, describe, same_si
 
 __all__ = ["TensorGPU", "TensorListGPU"]
 
-UNORDERED = -1  # as a stream: nothing waits, as in DLPack
+UNORDERED = -1  # value of a stream: no synchronisation, as in DLPack
 
 
 class TensorGPU:
@@ -42,7 +42,7 @@ class TensorGPU:
         For a capsule: the stream that computes the data. By default the default stream. Arrays provide their own.
     """
 
-    _batch: DeviceBatch  # of one sample
+    _batch: DeviceBatch  # contains one sample
 
     def __init__(self, object: Any, layout: str | None = None, device_id: int = -1, stream: Any = None):
         address, shape, dtype, device_id, owner, behind = foreign(object, device_id, stream)
@@ -204,7 +204,7 @@ class TensorListGPU(TensorList):
 
     @classmethod
     def given_out(cls, batch: Batch, cuda_stream: Any) -> TensorListGPU:
-        """A pipeline's output: ready for the host, or for work of `cuda_stream`; -1: for nobody yet."""
+        """A pipeline's output, ready for the host (None) or for work of `cuda_stream`. -1: without synchronisation."""
         assert isinstance(batch, DeviceBatch)
         if cuda_stream is None:
             batch.wait()
@@ -215,14 +215,14 @@ class TensorListGPU(TensorList):
 
     @staticmethod
     def _capsules(batches: Sequence[Batch], stream_of: Callable[[int], int]) -> list[Any]:
-        """A DLPack capsule of each output, for the stream that `stream_of` says; None where it takes more: what
-        is on the CPU, empty, ragged, or in memory that isn't the pool's."""
+        """DLPack capsules of outputs for the stream `stream_of(device_id)`; None for outputs that are on the CPU,
+        empty, ragged, or not in the pool's memory."""
         made: list[Any] = []
         stream, waited = 0, None
         for batch in batches:
             if type(batch) is DeviceBatch and (n := batch.spec.n) and batch.is_packed and batch.is_pooled:
                 stream = stream or stream_of(batch.device.id)
-                if batch.ready is not waited:  # outputs share it
+                if batch.ready is not waited:  # shared by outputs
                     waited = batch.ready
                     dlpack_export.wait_until_ready(batch, stream)
                 made.append(dlpack_export.capsule(batch, n, stream))
@@ -232,7 +232,7 @@ class TensorListGPU(TensorList):
 
     @classmethod
     def of_work(cls, batch: Batch, stream: Stream) -> TensorListGPU:
-        """What work of `stream` has made so far, for other libraries."""
+        """A batch computed by the work of `stream` so far, for other libraries."""
         assert isinstance(batch, DeviceBatch)
         batch = batch.with_rows(batch.spec, batch.rows, batch.owners)
         if batch.ready is None:
@@ -252,7 +252,7 @@ class TensorListGPU(TensorList):
         return TensorListGPU([TensorGPU(o) for o in list_of_objects], layout, contiguous=contiguous)
 
     def _own(self) -> DeviceBatch:
-        """The batch for somebody who could write to its memory: copied now, if others go on using that."""
+        """The batch for a receiver that may write to it. Copied if its memory is shared."""
         if self._batch.is_borrowed:
             self._batch = self._batch.packed_copy()
             self._batch.wait()
@@ -348,7 +348,7 @@ class TensorListGPU(TensorList):
 
 
 def _for_others(batch: DeviceBatch, dl_device: Any, copy: bool | None) -> DeviceBatch:
-    """What DLPack asks for: the batch, or with `copy` one of their own."""
+    """The batch for DLPack, or a copy of it with `copy`. Raises BufferError for another device."""
     if dl_device is not None and tuple(map(int, dl_device)) != (2, batch.device.id):
         raise BufferError(
             f"the data is on GPU {batch.device.id}, not on DLPack's device {dl_device}; as_cpu() copies it"
@@ -357,8 +357,7 @@ def _for_others(batch: DeviceBatch, dl_device: Any, copy: bool | None) -> Device
 
 
 def _capsule(batch: DeviceBatch, n: int, stream: Any) -> Any:
-    """A DLPack capsule for work of `stream`, of n samples that lie one behind the other; of the only one if n is
-    negative."""
+    """A DLPack capsule for work of `stream`: of n contiguous samples, or, if n is negative, of the only sample."""
     if stream != UNORDERED:
         handle = LEGACY_STREAM if stream in (None, 0) else stream_handle(stream)
         if batch.is_pooled:

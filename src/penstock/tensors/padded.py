@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of samples of different extents as one padded array, and the lengths of the samples."""
+"""Converts batches of samples of different extents to a padded array and lengths."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _INT64 = np.dtype("i8")
 
 
 def shapes(output: Any, keep: int | None = None) -> np.ndarray:
-    """(n, ndim) int64: the shapes of the first `keep` samples of a batch on either device."""
+    """Shapes (n, ndim), int64, of the first `keep` samples of a batch on any device."""
     return np.asarray(output._batch.spec.shape[:keep])
 
 
 def length_axis(output: Any) -> int:
-    """The axis along which samples have a length: time ("t") or frames ("F") by the layout, otherwise the first."""
+    """The axis of samples' lengths: time ("t") or frames ("F") in the layout, otherwise the first axis."""
     layout = output._batch.spec.layout
     return next((layout.index(axis) for axis in "tF" if axis in layout), 0)
 
 
 def lengths(output: Any, keep: int | None = None) -> np.ndarray:
-    """(n,) int64: the extents of the samples along `length_axis`. Scalars have the length 1."""
+    """Extents (n,), int64, of the samples along `length_axis`. Scalars have length 1."""
     shape = shapes(output, keep)
     return np.array(shape[:, length_axis(output)] if shape.shape[1] else np.ones(len(shape)), _INT64)
 
 
 def padded_extents(outputs: Sequence[Any], keeps: Sequence[int | None], multiple: int) -> tuple[int, ...]:
-    """The extents that hold all samples of some batches; the length is a multiple of `multiple`."""
+    """The smallest extents that fit all samples of some batches, with a length that is a multiple of `multiple`."""
     extents = np.concatenate([shapes(o, k) for o, k in zip(outputs, keeps)]).max(axis=0, initial=0)
     if len(extents):
         axis = length_axis(outputs[0])
@@ -42,8 +42,8 @@ def padded_extents(outputs: Sequence[Any], keeps: Sequence[int | None], multiple
 
 
 def padded(output: Any, extents: tuple[int, ...], value: float, keep: int | None = None) -> np.ndarray:
-    """(n, *extents): the first `keep` samples of a batch in host memory, each at the beginning of all axes, and `value`
-    elsewhere."""
+    """An array (n, *extents) of the first `keep` samples of a batch in host memory, padded at the end of all axes with
+    `value`."""
     batch: Batch = output._batch
     dtype = batch.spec.dtype
     with np.errstate(all="ignore"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the batches that a pipeline gives out have in common, wherever they lie."""
+"""Base of the batches that pipelines return, on any device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ShapeError(ValueError, RuntimeError):
 
 
 def check_layout(layout: str | None, ndim: int, what: str) -> str:
-    """The layout, "" for none; ValueError if it has another number of axes."""
+    """The layout, or "". Raises ValueError if its number of axes differs."""
     layout = layout or ""
     if layout and len(layout) != ndim:
         raise ValueError(f"layout '{layout}' has {len(layout)} axes, {what} {ndim} dimensions")
@@ -25,7 +25,7 @@ def check_layout(layout: str | None, ndim: int, what: str) -> str:
 
 
 def same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
-    """The new type; ValueError if its elements differ in size."""
+    """The new type. Raises ValueError if its elements differ in size."""
     new = dtypes.to_numpy(new_type)
     if new.itemsize != dtype.itemsize:
         raise ValueError(
@@ -35,7 +35,7 @@ def same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
 
 
 def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str, device: str = "cpu") -> str:
-    """The text of a container."""
+    """The `repr` of a container."""
     lines = ["    " + line for line in values.split("\n")] if values else []
     lines[-1:] = [line + "," for line in lines[-1:]]
     lines += (
@@ -47,7 +47,7 @@ def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str
 
 
 class TensorList:
-    """Base of `TensorListCPU` and `TensorListGPU`: what is known without looking at the data."""
+    """Base of `TensorListCPU` and `TensorListGPU`: properties that do not require the data."""
 
     _batch: Batch
     _device: ClassVar[str] = "cpu"
@@ -56,7 +56,7 @@ class TensorList:
         return len(self._batch)
 
     def _number(self, i: Any) -> int:
-        """That of sample i, counted from the end if it is negative."""
+        """The index of sample i; negative values count from the end."""
         n = len(self._batch)
         if not hasattr(i, "__index__"):
             raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of images as HTML, for notebooks. PNG is written here (zlib), so that nothing has to be installed for it."""
+"""Batches of images as HTML, for notebooks. PNG is encoded here with zlib, so no further package is required."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def png(image: np.ndarray) -> bytes:
 
 
 def as_image(sample: np.ndarray, layout: str) -> np.ndarray | None:
-    """A small image (H, W, 1 or 3) of uint8 to look at, or None if the sample is none. Values that are no uint8 are
-    stretched to the full range."""
+    """A thumbnail (H, W, 1 or 3), uint8; None if the sample is not an image. Values of other types are scaled to the
+    full range."""
     layout = layout or {3: "HWC"}.get(sample.ndim, "")
     if layout[:1] in ("F", "D") and sample.ndim == 4 and sample.size:
         sample, layout = sample[0], layout[1:]
@@ -51,7 +51,7 @@ def as_image(sample: np.ndarray, layout: str) -> np.ndarray | None:
 
 
 def grid(title: str, samples: Sequence[np.ndarray], layout: str, sources: Sequence[str]) -> str | None:
-    """HTML with the first samples as images, or None if they are none."""
+    """HTML with the first samples as images, or None if they are not images."""
     cells = []
     for i, sample in enumerate(samples[:_MOST]):
         image = as_image(sample, layout)

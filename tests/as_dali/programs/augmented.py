@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training pipeline with automatic augmentation: `augmented.py FOLDER`. Ready-made policies, a policy of one's own,
-and augmentations of one's own among the ready-made ones."""
+"""A training pipeline with automatic augmentation: `augmented.py FOLDER`. Predefined policies, a custom policy, and
+custom augmentations together with predefined ones."""
 
 import sys
 

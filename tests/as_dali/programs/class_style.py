@@ -33,7 +33,7 @@ class HybridPipeline(Pipeline):
 
 
 class TorchWrapper:
-    """One or several iterators as one, in turns."""
+    """Combines iterators, taking batches in turns."""
 
     def __init__(self, num_shards, data_loader):
         self.count, self.num_shards, self.data_loader = 0, num_shards, data_loader

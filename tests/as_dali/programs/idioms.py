@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs written for DALI have in common, an idiom a function: `idioms.py FOLDER [gpu]` prints, as JSON, the
-shape, type, mean and deviation of all that each of them gives. Nothing here depends on random numbers, so that DALI and
-penstock can be compared: see test_idioms.py. The GPU is used where a program would use it."""
+"""Idioms of programs written for DALI, one function each: `idioms.py FOLDER [gpu]` prints the shape, type, mean and
+deviation of all results as JSON. Nothing depends on random numbers, so DALI and penstock can be compared: see
+test_idioms.py. The GPU is used where a program would use it."""
 
 import glob
 import json
@@ -77,7 +77,7 @@ def class_style():
 
 @idiom
 def an_iterator_of_its_own():
-    """Batches are asked for and released one by one, as in the iterators of DALI's first versions."""
+    """Requests and releases batches one by one, as the iterators of DALI's first versions."""
     pipe = TrainPipe(4, 2, DEVICE_ID, FOLDER, 20)
     scope = pipe._check_api_type_scope
     with scope(types.PipelineAPIType.ITERATOR):
@@ -224,7 +224,7 @@ def two_views():
 
 @idiom
 def encoded_images_of_any_shape():
-    """An axis more or less, signed bytes: it is what lies in the memory that counts."""
+    """With another number of axes, or signed bytes: only the bytes in memory matter."""
     encoded = [np.fromfile(f, dtype=np.uint8) for f in FILES[:3]]
     forms = [lambda x: x[None], lambda x: x[:, None], lambda x: x.view(np.int8)]
 
@@ -237,7 +237,7 @@ def encoded_images_of_any_shape():
 
 @idiom
 def operators_as_base_classes():
-    """With arguments of their own in the constructor and the call, in a pipeline that is a method."""
+    """With additional arguments of the constructor and the call, in a pipeline that is a method."""
 
     class Decode(ops.decoders.Image):
         def __init__(self, *args, device=MIXED, side=10, **kwargs):

@@ -8,7 +8,7 @@ from own_iterator import LastBatchPolicy, Own, _DaliBaseIterator
 
 
 def idioms(files):
-    """Functions by name that give lists of arrays."""
+    """Functions by name; each returns a list of arrays."""
 
     @pipeline_def(batch_size=4, num_threads=1, device_id=None)
     def labels(shard=0, shards=1, pad=False, constant=False):
@@ -21,7 +21,7 @@ def idioms(files):
 
 
 def arguments_in_the_order_of_2019(labels):
-    """There was no `reader_name` then, so that its place gets a boolean."""
+    """There was no `reader_name` then, so a boolean is passed in its position."""
 
     class Old(DALIGenericIterator):
         def __init__(self, pipelines, size, auto_reset=False, fill_last_batch=True, padded=False):
@@ -43,7 +43,7 @@ def derived_from_dalis_base(labels):
         return fn.external_source(source=[np.full((4, 1), i, np.int32) for i in range(n)], cycle="raise")
 
     class OfTorch(DALIGenericIterator):
-        """The plugin's own, but for what it makes of outputs."""
+        """The plugin's iterator with another conversion of outputs."""
 
         __next__ = Own.__next__
 
@@ -59,7 +59,7 @@ def derived_from_dalis_base(labels):
         ]
         for i, it in enumerate(iterators):
             for _ in range(3):
-                batches = it if i != 2 else (next(it) for _ in range(len(it)))  # without seeing the end
+                batches = it if i != 2 else (next(it) for _ in range(len(it)))  # without reaching StopIteration
                 given += [part["x"].flatten().numpy() for batch in batches for part in batch]
                 given.append(np.array([-1]))
                 it.reset()

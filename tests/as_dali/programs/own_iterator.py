@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An iterator as programs derive it from DALI's base, for tensors of their own: the base says when an epoch ends, and
-which samples are padding."""
+"""An iterator derived from DALI's base class, for custom tensors: the base determines the end of an epoch and the
+padding."""
 
 import numpy as np
 import torch

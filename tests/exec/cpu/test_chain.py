@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains: what is joined, what is materialised, windows, frames, several consumers."""
+"""Chains: joined stages, materialised values, windows, frames, several consumers."""
 
 import numpy as np
 import pytest

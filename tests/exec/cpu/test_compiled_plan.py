@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans that programs make are those that the rules make: for other pictures, other arguments, bad samples."""
+"""Plans made by programs are the same as those made by rules: for other images, other arguments, bad samples."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def filters(x):
 
 
 def run(steps, source, on_error="raise"):
-    """All outputs of all batches as arrays, kept until the end: nothing that was given out may change later."""
+    """All outputs of all batches as arrays, kept until the end, as returned outputs must not change."""
 
     @pipeline_def(batch_size=N, num_threads=2, device_id=None, seed=5, on_error=on_error)
     def pipe():
@@ -63,7 +63,7 @@ def run(steps, source, on_error="raise"):
 
 @pytest.fixture
 def by_program(monkeypatch):
-    """Counts batches that programs planned, and those for which that was tried in vain."""
+    """Counts batches planned by programs, and failed attempts."""
     counts = {True: 0, False: 0}
     original = plan_memory.TracedPlan.refill
 
@@ -123,7 +123,7 @@ def test_errors_name_the_sample():
 
 
 def test_stored_channels(by_program, monkeypatch):
-    """Python decides by the channels, so others than the traced ones make the rules run."""
+    """Python code depends on the channels, so other channels than the traced ones require the rules."""
 
     def source(i):
         return pictures(i) if i % 5 else mixed()[:N]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose rules are traced give what the rules give, for pictures of sizes that never come again."""
+"""Operators with traced rules give the rules' results, for images whose sizes never repeat."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from penstock.pipeline import PipelineError
 
 BATCHES = 14
 ALIKE = [N] * BATCHES
-DIFFERENT = [N, 1, 2, N, 1, 2, N, 2, 1, 1, N, 2, N, 1]  # numbers of samples, each of which has its own programs
+DIFFERENT = [N, 1, 2, N, 1, 2, N, 2, 1, 1, N, 2, N, 1]  # numbers of samples; each has its own programs
 
 
 def run(define, sizes=ALIKE):
@@ -29,7 +29,7 @@ def run(define, sizes=ALIKE):
 
 
 def check(define, sizes, monkeypatch, guards):
-    """Whether programs plan all batches but the first few, and as rules do."""
+    """Checks that programs plan all but the first few batches, with the same results as rules."""
     caches, by_program = set(), []
     take = plan_cache.PlanCache.take
 
@@ -53,7 +53,7 @@ def check(define, sizes, monkeypatch, guards):
 
 @pytest.fixture
 def guards(monkeypatch):
-    """The bytes behind all samples of batches that were allocated, as arrays."""
+    """The bytes after all samples of allocated batches, as arrays."""
     behind = []
     allocate = Batch.allocate.__func__
 
@@ -115,7 +115,7 @@ def test_batches_of_several_sizes(name, monkeypatch, guards):
 
 
 def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
-    """Kernels are told that the samples lie the other way round."""
+    """Kernels get the samples in reverse order."""
     refill = plan_memory.TracedPlan.refill
 
     class Misplaced:
@@ -136,7 +136,7 @@ def test_samples_that_are_misplaced_are_noticed(monkeypatch, guards):
 
 
 def test_writing_behind_a_planned_output_is_noticed(monkeypatch, guards):
-    """Kernels are told that the memory of the outputs begins 8 bytes later."""
+    """Kernels get addresses of outputs that are 8 bytes too large."""
     make, execute = plan.CpuPlan._make, plan.CpuPlan._execute
     made = []
 
@@ -171,7 +171,7 @@ def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
 
 
 def test_outputs_of_a_record_do_not_change_later():
-    """Of what is seen in the memory of others, too."""
+    """Also of outputs that are views of other memory."""
 
     def define(feed):
         x = fn.flip(feed(images, "HWC"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs without a layout: each operator takes them for the first of its layouts that fits, and nobody else does."""
+"""Inputs without a layout: each operator assumes the first of its layouts that fits, without effect on other
+operators."""
 
 import numpy as np
 import pytest
@@ -45,10 +46,10 @@ def same(a, b):
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_four_dimensions_are_a_sequence(name):
-    """FHWC is the first layout of four dimensions that these operators have, as DALI's do."""
+    """FHWC is these operators' first layout with four dimensions, as in DALI."""
     op, kwargs = face(name), OPERATORS[name]
     same(run(lambda x: op(x, **kwargs), CLIPS), run(lambda x: op(x, **kwargs), CLIPS, "FHWC"))
-    # The same inside of a chain, behind an operator that sees no frames.
+    # The same inside a chain, after an operator without frames.
     behind = run(lambda x: op(fn.transpose(x, perm=[0, 1, 2, 3], transpose_layout=False), **kwargs), CLIPS)
     same(behind, run(lambda x: op(x, **kwargs), CLIPS, "FHWC"))
 
@@ -75,7 +76,7 @@ def test_two_operators_that_take_it_for_different_things():
 
 
 def test_an_input_without_frames_beside_a_sequence():
-    """What is read together with a sequence, once for each frame, is no sequence to the next operator."""
+    """An input that is repeated for each frame of a sequence is not a sequence for the next operator."""
 
     @pipeline_def(batch_size=2, num_threads=2)
     def pipe():

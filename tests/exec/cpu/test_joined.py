@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditionals inside of chains: whatever is joined gives what the stages one by one give."""
+"""Conditionals inside chains: joined stages give the same results as separate ones."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def is_joined(define, size=N):
 
 @pytest.fixture
 def apart(monkeypatch):
-    """A function that runs a definition with all stages one by one."""
+    """A function that runs a definition with separate stages."""
 
     def run_apart(*args, **kwargs):
         with monkeypatch.context() as m:
@@ -74,7 +74,7 @@ def same(a, b):
         np.testing.assert_array_equal(x, y)
 
 
-# What is joined. ------------------------------------------------------------------------------------------------------
+# Joined. ------------------------------------------------------------------------------------------------------
 
 
 def crop_behind():
@@ -103,7 +103,7 @@ def chains_around():
 
 
 def data_per_sample():
-    """Arguments that are data before, inside and behind."""
+    """Arguments that are data before, inside and after the conditional."""
     angle, crop_x = fn.random.uniform(range=[-90.0, 90.0]), fn.random.uniform(range=[0.0, 1.0])
     x = fn.brightness(fn.resize(fed(), size=[12, 13]), brightness=fn.random.uniform(range=[0.5, 1.5]))
     if coin() == 1:
@@ -238,11 +238,11 @@ JOINED += [other_types_inside, one_after_the_other, decoded, nested, three_ways,
 JOINED += [noise, augmented]
 
 
-# What is not. ---------------------------------------------------------------------------------------------------------
+# Not joined. ---------------------------------------------------------------------------------------------------------
 
 
 def used_elsewhere():
-    """What is split is an output, too."""
+    """The split value is also an output."""
     x = fn.flip(fed())
     if coin() == 1:
         y = fn.brightness(x, brightness=0.5)
@@ -273,7 +273,7 @@ def condition_of_the_chain():
 
 
 def argument_of_the_chain():
-    """What is computed in the chain before is an argument behind."""
+    """A value computed in the chain before is an argument after the conditional."""
     x, a = fn.flip(fed()), fn.random.uniform(shape=[], range=[0.0, 1.0])
     if coin() == 1:
         a = fn.cast(a * 0.5, dtype=types.FLOAT)
@@ -358,7 +358,7 @@ def test_stats_know_every_operator():
 
 
 def split_for_others_too():
-    """What goes into a branch is split before where an operator that is not joined reads it, too."""
+    """A branch's input is split separately if an operator that is not joined also reads it."""
     x = fed()
     if coin() == 1:
         first, x = (
@@ -371,6 +371,6 @@ def split_for_others_too():
 
 
 def test_splits_are_part_of_the_branches(apart):
-    """No stage of their own, unless others read what they give."""
+    """They are not separate stages, unless other operators read their outputs."""
     assert "_conditional.split" not in pipeline(crop_behind).explain().split("a chain for each branch")[0]
     same(run(split_for_others_too, 5), apart(split_for_others_too, 5))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong in joined chains of conditionals is told as stage by stage."""
+"""Errors in joined chains of conditionals are reported as with separate stages."""
 
 import struct
 import zlib
@@ -28,7 +28,7 @@ def test_branches_of_different_types():
 
 
 def test_bad_samples_have_their_names_and_lines():
-    """A crop that is too large, for a sample in one branch; then a file that is no image, before."""
+    """A crop that is too large for a sample in one branch; then an invalid image before the branch."""
 
     def define():
         x = fn.flip(fed())
@@ -42,7 +42,7 @@ def test_bad_samples_have_their_names_and_lines():
 
 
 def png_without_pixels():
-    """Its header is right, so that it fails while samples go through the chain."""
+    """Its header is valid, so it fails while the chain runs."""
 
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

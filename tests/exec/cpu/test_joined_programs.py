@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of conditionals in conditionals, made up at random: joined chains give what the stages one by one give."""
+"""Random programs of nested conditionals: joined chains give the same results as separate stages."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ OPERATORS = [
 
 
 def made_up(seed):
-    """A program of conditionals in conditionals, made up at random."""
+    """A random program of nested conditionals."""
     rng = np.random.default_rng(seed)
 
     def block(values, arguments, depth):

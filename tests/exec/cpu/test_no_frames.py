@@ -8,7 +8,7 @@ import penstock
 
 SOME = [(2, 4, 6, 3), (0, 7, 5, 3), (1, 4, 5, 3), (0, 5, 2, 3)]
 NONE = [(0, 7, 5, 3), (0, 4, 6, 3)]
-# What becomes of a frame of (h, w, 3).
+# Expected shape for a frame of (h, w, 3).
 OPERATORS = {
     "brightness": (lambda fn, x: fn.brightness(x, brightness=2.0), lambda h, w: (h, w, 3)),
     "flip": (lambda fn, x: fn.flip(x), lambda h, w: (h, w, 3)),
@@ -71,7 +71,7 @@ def test_on_the_gpu(shapes):
 
 
 def test_frames_without_arguments_have_no_extent():
-    """Arguments by the frame are given for none of a sample without any."""
+    """Arguments per frame are empty for a sample without frames."""
     samples, angles = [np.ones(s, "u1") for s in SOME], [np.full(s[0], 90, "f4") for s in SOME]
 
     @penstock.pipeline_def(batch_size=len(SOME), num_threads=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs of which a kernel says how much it has made: whoever reads them sees that and no more."""
+"""Outputs whose size the kernel determines: readers see only this size."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ EXTENT = [100, 100]
 
 
 def boxes(seed):
-    """Some in the middle, which stay, and some in the corners, which a rotation by 45 degrees removes."""
+    """Some in the middle, which remain, and some in the corners, which a rotation by 45 degrees removes."""
     r = np.random.default_rng(seed)
     samples = []
     for n in r.integers(1, 9, N):
@@ -25,13 +25,13 @@ def stay(samples):
 
 
 def turned(x):
-    """There and back again, so that what stays is where it was."""
+    """Rotates forth and back, so that the remaining boxes are unchanged."""
     out = fn.bbox_rotate(x, angle=45.0, input_shape=EXTENT, keep_size=True, mode="fixed")
     return fn.bbox_rotate(out, angle=-45.0, input_shape=EXTENT, keep_size=True, mode="fixed")
 
 
 def run(define, **kwargs):
-    """Per batch and output the samples."""
+    """The samples by batch and output."""
 
     def whole():
         given = fn.external_source(source=[boxes(k) for k in range(BATCHES)])
@@ -61,7 +61,7 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_readers_see_what_was_made(reader):
-    """Also from the third batch on, which is planned by a record."""
+    """Also from the third batch on, which uses a recorded plan."""
     define, expected = READERS[reader]
     removed = 0
     for k, (got,) in enumerate(run(lambda x: define(turned(x)))):

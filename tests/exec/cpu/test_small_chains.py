@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains of few bytes are begun by the thread that asks for them; if they take long after all, others help."""
+"""Small chains are started by the requesting thread; if they take long, other threads help."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_results(n):
 
 
 def test_others_help_with_what_takes_long():
-    """Windows for boxes that no window can show, in a hundred thousand attempts each."""
+    """Windows for boxes that no window can contain, with 100,000 attempts each."""
     n = 24
     boxes = Batch.from_array(np.tile(np.float32([[0, 0, 0.01, 0.01], [0.99, 0.99, 1, 1]]), (n, 1, 1)))
     f4, i8 = np.dtype("f4"), np.dtype("i8")

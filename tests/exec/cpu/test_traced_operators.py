@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators' rules run for every batch whose sizes never come again: those named here, and no others."""
+"""Operators whose rules run for every batch with new sizes: only those listed here."""
 
 import pytest
 
@@ -26,12 +26,12 @@ BY_RULES = {
 ELSEWHERE = {
     *("brightness", "brightness_contrast", "cast", "color_twist", "contrast", "copy", "decoders.image", "hsv", "hue"),
     *("random_resized_crop", "saturation"),
-    "experimental.resize",  # is resize
+    "experimental.resize",  # an alias of resize
 }
 
 
 def native():
-    """Operators with kernels that are part of chains."""
+    """Operators with kernels that can be part of chains."""
     ours = {n: c for n, c in REGISTRY.items() if c.__module__.startswith("penstock.operators.")}
     return {n: c for n, c in ours.items() if c.is_native() and not c.aliases and c.kernel}
 
@@ -43,7 +43,7 @@ def test_who_is_not_traced_is_known():
 
 @pytest.fixture(scope="module")
 def used():
-    """The names of the operators in the cases that are run."""
+    """The names of the operators in all cases."""
     names = set()
     for define in CASES.values():
 

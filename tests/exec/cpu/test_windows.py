@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job on photographs: windows pushed down to the decoder give the pixels of whole images, and a batch depends
-on nothing but the seed."""
+"""The main job on photographs: windows pushed down to the decoder give the same pixels as whole images, and a batch
+depends only on the seed."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def colours_between(images):
 
 
 def anchored(images):
-    """Where the window begins is computed by operators that come behind the decoder, in a chain of their own."""
+    """The window's position is computed by operators after the decoder, in a separate chain."""
     anchor = fn.random.uniform(range=(0, 0.5), shape=[2]) * 0.8 + 0.1
     return [images, fn.slice(images, anchor, (0.3, 0.4), axis_names="HW")]
 
@@ -51,7 +51,7 @@ JOBS = [val, cropped, training, roi, colours_between, anchored]
 
 @pipeline_def(batch_size=21, num_threads=2, seed=11)
 def pipe(job, keep):
-    """With `keep` every intermediate image is an output, so nothing can be computed in part."""
+    """With `keep`, every intermediate image is an output, so no image is computed partially."""
     jpegs, labels = fn.readers.file(file_root=str(ROOT), name="reader", random_shuffle=True)
     images = fn.decoders.image(jpegs)
     steps = job(images)

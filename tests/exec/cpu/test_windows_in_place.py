@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a window takes whole is made where the output of the chain lies; what it shifts or pads is not lost by that."""
+"""If a window covers the whole image, it is computed directly in the chain's output; shifted or padded windows stay
+correct."""
 
 import numpy as np
 import pytest

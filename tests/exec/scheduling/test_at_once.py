@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that take little time, and of which none can be made ahead, or for whom there is no time to, are made by the
-thread that wants them."""
+"""Fast batches that can't be prepared in advance, or for which there is no time to do so, are computed by the
+requesting thread."""
 
 import threading
 
@@ -32,7 +32,7 @@ def values(pipe, k):
 
 @pytest.fixture
 def made(monkeypatch):
-    """The threads that made batches at once, one entry each."""
+    """The threads that computed batches immediately, one entry per batch."""
     threads, make = [], Workers.make
 
     def counted(self, ticket):

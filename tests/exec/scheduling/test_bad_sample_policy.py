@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `on_error` and `max_errors` do with samples that can't be read, whose header or whose pixels are damaged."""
+"""`on_error` and `max_errors` for samples that can't be read, or with damaged header or pixels."""
 
 import io
 import itertools
@@ -14,14 +14,14 @@ from penstock import fn, pipeline_def
 from penstock.core.kernels import library
 from penstock.pipeline import PipelineError
 
-KINDS = ("missing", "header", "pixels")  # fail in the reader, when the batch is planned, and in the kernel
+KINDS = ("missing", "header", "pixels")  # fail in the reader, in planning, and in the kernel
 REASONS = {"missing": "No such file", "header": "", "pixels": ""}
 OPERATORS = {"missing": "fn.readers.file", "header": "fn.decoders.image", "pixels": "fn.decoders.image"}
 
 
 def jpeg(value, size=32):
     noise = np.random.default_rng(value).integers(0, 40, (size, size, 3), "u1")
-    noise[:] = noise + value  # noise makes a file that is long enough to be cut in the middle of its pixels
+    noise[:] = noise + value  # noise makes the file long enough to truncate it within the pixels
     buffer = io.BytesIO()
     Image.fromarray(noise).save(buffer, "JPEG", quality=95)
     return buffer.getvalue()
@@ -29,7 +29,7 @@ def jpeg(value, size=32):
 
 @pytest.fixture
 def dataset(tmp_path):
-    """dataset("gmghp"): a file per letter; g(ood), m(issing), h(eader damaged), p(ixels damaged)."""
+    """dataset("gmghp"): one file per letter; g(ood), m(issing), h(eader damaged), p(ixels damaged)."""
 
     def make(letters, folder="d", size=32):
         paths = []
@@ -214,7 +214,7 @@ class TestLimits:
         assert done == 0 and "1 of 5 samples were bad" in text
 
     def test_rate(self, dataset):
-        """The rate is of the samples seen, but of 100 at least: the first samples say little."""
+        """The rate refers to the samples so far, at least 100, as the first samples are not representative."""
         letters = "gggmg" * 20
         assert self.run(dataset, letters, 40, max_errors=0.21) == (40, "")
         done, text = self.run(dataset, letters, 40, max_errors=0.1)
@@ -253,7 +253,7 @@ class TestSeveralReaders:
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_pairs_stay_pairs(self, dataset, kind):
-        """A bad sample of one reader takes its partner with it."""
+        """A bad sample of one reader also removes its partner."""
         letter = LETTER[kind]
         first, second = dataset("g" + letter + "ggggg" + letter, "a"), dataset("ggg" + letter + "gggg", "b", 16)
         pipe = self.pipe(first, second, on_error="skip")
@@ -271,7 +271,7 @@ class TestSeveralReaders:
 
 class TestStages:
     def test_failure_before_a_later_stage(self, dataset):
-        """What is left of a failed sample does not reach batch-wise operators behind it."""
+        """Partial results of failed samples do not reach later batch operators."""
         files = dataset("gpgg" + "gggg")
 
         @pipeline_def(batch_size=4, num_threads=2, seed=1, on_error="skip")
@@ -284,7 +284,7 @@ class TestStages:
         assert out[1].as_array().ravel().tolist() == [0, 2, 3] and len(out[0]) == 3
 
     def test_images_of_many_sizes(self, dataset):
-        """Without a resize the outputs are ragged; stand-ins have shapes of their own."""
+        """Without a resize, the outputs are ragged; replacements have their own shapes."""
         small, large = dataset("gpgm", "small", 16), dataset("pggg", "large", 48)
         files = [f for pair in zip(small, large) for f in pair]  # g p p g g g m g
         pipe = images(files, 8, resize=False, on_error="replace")
@@ -322,7 +322,7 @@ def test_without_a_reader(dataset):
 
 
 def test_memory_and_time(dataset):
-    """Damaged samples in every batch leave nothing behind."""
+    """Damaged samples in every batch do not leak memory or time."""
     pipe = images(dataset("gmghpggg" * 4), 8, on_error="replace")
     for _ in range(10):
         pipe.run()

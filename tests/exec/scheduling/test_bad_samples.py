@@ -40,7 +40,7 @@ def scrambled() -> bytes:
     return bytes(data)
 
 
-# What fails at once when headers are read, and what fails only among the pixels.
+# Failures when headers are read, and failures while decoding pixels.
 BAD_HEADERS = {"empty": b"", "text": b"no picture at all", "bomb": bomb(), "cut_header": GOOD[0][:30]}
 BAD_PIXELS = {"cut": GOOD[0][: len(GOOD[0]) * 2 // 3], "scrambled": scrambled()}
 READER, DECODER = "fn.readers.file", "fn.decoders.image"
@@ -48,7 +48,7 @@ BAD = {**BAD_HEADERS, **BAD_PIXELS}
 
 
 def folder(tmp_path, bad: dict[int, str]) -> list[str]:
-    """N files, those at the places given are bad in the way named."""
+    """N files. `bad`: kind of damage by index."""
     paths = []
     for i in range(N):
         path = tmp_path / f"{i:02}.jpg"
@@ -72,7 +72,7 @@ def pixels_of(i: int) -> np.ndarray:
 
 
 def check(batch, labels, pad=False) -> list[int]:
-    """That pixels and labels belong together; the labels."""
+    """Checks that pixels and labels match. Returns the labels."""
     images, got, second = batch
     got = [int(x) for x in got.as_array().ravel()] if len(got) else []
     assert len(images) == len(second) == len(got)

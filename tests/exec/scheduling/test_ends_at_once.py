@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline that nobody uses any more ends there and then: nothing of it waits for Python's collector of cycles."""
+"""An unused pipeline ends immediately: none of its parts waits for Python's cyclic garbage collector."""
 
 import contextlib
 import gc
@@ -87,7 +87,7 @@ DEFINITIONS += (in_threads, to_the_user)
 
 
 def parts_of(pipe):
-    """What has threads, memory or user code of a pipeline that was built, or run in debug mode."""
+    """The parts of a built or debug-mode pipeline that have threads, memory or user code."""
     if pipe._executor is None:
         yield from (pipe._eager, *pipe._eager.pools)
         return
@@ -110,7 +110,7 @@ def assert_gone(kept):
     while (left := [r() for r in kept if r() is not None]) and time.monotonic() < limit:
         left = None  # a reference
         time.sleep(0.01)
-        if FREE_THREADED:  # references given back by another thread count when their own thread runs, or collects
+        if FREE_THREADED:  # references released by another thread are merged when the owning thread runs or collects
             gc.collect()
     assert not left, [type(x).__name__ for x in left]
 
@@ -142,7 +142,7 @@ def test_nothing_is_left_of_one_that_is_not_built(without_collector):
 
 
 def test_a_caught_error_keeps_what_the_user_wants_to_see(without_collector):
-    """The variables of the user's function, but none of ours."""
+    """It keeps the variables of the user's function, but none of ours."""
     values = []
 
     def source(i):

@@ -73,7 +73,7 @@ class TestDropped:
         del owner
 
         def alive():
-            gc.collect()  # a thread may have been at work the last time
+            gc.collect()  # a thread may have been running last time
             return dead() is not None
 
         assert settled(alive, 0)
@@ -132,7 +132,7 @@ def resident_bytes():
 
 
 def test_batches_are_given_back_while_idle(files):
-    """The threads of an idle pipeline keep no batch."""
+    """The threads of an idle pipeline do not keep batches."""
     pipe = read(files)
     pipe.run()
     outputs = [pipe.run() for _ in range(3)]
@@ -192,7 +192,7 @@ class TestCallbackErrors:
         assert pipe.run()[0].as_array()[0, 0] == 0
         with pytest.raises(Mine, match="no data today"):
             pipe.run()
-        # One that always fails for an iteration must not stop everything: the next one is asked for.
+        # A source that always fails for an iteration must not stop everything: the next iteration is requested.
         assert pipe.run()[0].as_array()[0, 0] == 2
 
     def test_even_one_that_ends_programs(self):
@@ -208,7 +208,7 @@ class TestCallbackErrors:
 
 @pytest.fixture
 def interruptible():
-    """What is started in the background has interrupts ignored."""
+    """Background processes ignore interrupts; this restores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -216,7 +216,7 @@ def interruptible():
 
 class TestInterrupted:
     def test_nothing_is_lost(self, files, interruptible):
-        """An interrupt while waiting for a batch: the next run gives that batch."""
+        """After an interrupt while waiting for a batch, the next run returns that batch."""
         gate = threading.Event()
         main = threading.get_ident()
 
@@ -282,7 +282,7 @@ class TestSeveral:
 
 class TestReset:
     def test_in_the_middle(self, files):
-        """The next epoch as seen by the consumer, whatever was prepared ahead."""
+        """The next epoch from the consumer's view, regardless of prefetched batches."""
         for depth in (1, 2, 7):
             pipe = read(files, prefetch_queue_depth=depth)
             assert labels(pipe.run()) == [0, 1, 2, 3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of their own: pipelines that are alive when the interpreter ends, or when the process is forked."""
+"""Separate programs: pipelines that exist when the interpreter exits, or when the process is forked."""
 
 import os
 import signal
@@ -69,7 +69,7 @@ class TestInterpreterExit:
 
 
 class TestFork:
-    """os.fork in a process with pipelines; the child says how it went by its exit code."""
+    """os.fork in a process with pipelines; the child's exit code is the result."""
 
     def child(self, files, text):
         done = run_script(SCRIPT + text, *files)
@@ -159,8 +159,8 @@ def test_an_interrupted_script_ends(files):
 
 
 def test_no_finalizer_takes_an_interrupt(files):
-    """Python prints an exception of a `__del__` and goes on, so an interrupt that came there would be lost. None runs
-    in the thread that asks for batches."""
+    """Python prints exceptions of a `__del__` and continues, so an interrupt in it would be lost. None runs in the
+    thread that requests batches."""
 
     @pipeline_def(batch_size=4, num_threads=2)
     def pipe_of_readers():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that take turns at Python's lock share a core for a while; nobody else is kept to it."""
+"""Threads that contend for Python's lock share a core for some time; other threads are not restricted."""
 
 import os
 import threading
@@ -123,7 +123,7 @@ def pipe_of(files, source):
 
 
 def masks_set(pipe, monkeypatch, batches=12):
-    """By the names of threads, the sizes of the masks that they were given."""
+    """Sizes of the masks set, by name of the thread."""
     given, set_before = [], os.sched_setaffinity
     names = {t.native_id: t.name for t in threading.enumerate()}
 

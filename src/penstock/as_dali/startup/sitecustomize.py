@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by Python when a process begins that was started by a program under `penstock.as_dali`: this folder is on its
-PYTHONPATH. Then runs the `sitecustomize` that would have been found without it."""
+"""Run by Python at the start of processes started by a program under `penstock.as_dali`, as this folder is on their
+PYTHONPATH. Then runs the `sitecustomize` that it hides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _folder = os.path.dirname(os.path.abspath(__file__))
 _finder = os.path.join(os.path.dirname(_folder), "finder.py")
 _names: dict[str, Any] = {"__name__": "penstock_as_dali_finder", "__file__": _finder}
-_code = SourceFileLoader(_names["__name__"], _finder).get_code(_names["__name__"])  # from its byte code
+_code = SourceFileLoader(_names["__name__"], _finder).get_code(_names["__name__"])  # uses cached byte code
 assert _code is not None
 exec(_code, _names)
 _names["install"]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keyword arguments an augmentation's function takes."""
+"""Keyword arguments of an augmentation's function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnusedArgException(Exception):
 
 
 def _named(function: Callable[..., Any], skip: int) -> dict[str, Parameter]:
-    """The parameters that can be given by name, without the first `skip` that can be given by position."""
+    """The parameters that can be passed by name, without the first `skip` positional ones."""
     parameters = list(signature(function).parameters.values())
     rest = [p for i, p in enumerate(parameters) if i >= skip or p.kind not in _BY_POSITION]
     return {p.name: p for p in rest if p.kind in _BY_NAME}
@@ -37,34 +37,34 @@ def _named(function: Callable[..., Any], skip: int) -> dict[str, Parameter]:
 def filter_extra_accepted_kwargs(
     fun: Callable[..., Any], kwargs: dict[str, Any], skip_positional: int = 0
 ) -> dict[str, Any]:
-    """Those of `kwargs` that the function takes."""
+    """The `kwargs` that the function accepts."""
     accepted = _named(fun, skip_positional)
     return {name: value for name, value in kwargs.items() if name in accepted}
 
 
 def get_required_kwargs(fun: Callable[..., Any], skip_positional: int = 0) -> list[str]:
-    """The names of arguments without a default."""
+    """The names of required arguments."""
     return [n for n, p in _named(fun, skip_positional).items() if p.default is Parameter.empty]
 
 
 def get_num_positional_args(fun: Callable[..., Any]) -> int:
-    """How many arguments can be given by position."""
+    """Number of arguments that can be passed by position."""
     return sum(p.kind in _BY_POSITION for p in signature(fun).parameters.values())
 
 
 def get_missing_kwargs(fun: Callable[..., Any], kwargs: dict[str, Any], skip_positional: int = 0) -> list[str]:
-    """The names of arguments without a default that `kwargs` lacks."""
+    """The names of required arguments that are missing in `kwargs`."""
     return [n for n in get_required_kwargs(fun, skip_positional) if n not in kwargs]
 
 
 def filter_unused_args(augmentations: Iterable[Any], kwargs: dict[str, Any]) -> list[str]:
-    """The names in `kwargs` that no augmentation takes."""
+    """The names in `kwargs` that no augmentation accepts."""
     used = {name for a in augmentations for name in filter_extra_accepted_kwargs(a.op, kwargs, 2)}
     return [name for name in kwargs if name not in used]
 
 
 def forbid_unused_kwargs(augmentations: Iterable[Any], kwargs: dict[str, Any], call_name: str) -> None:
-    """UnusedArgException if there are arguments that no augmentation takes."""
+    """Raises UnusedArgException if there are arguments that no augmentation accepts."""
     unused = filter_unused_args(augmentations, kwargs)
     if unused:
         names = ", ".join(f"`{n}`" for n in unused)

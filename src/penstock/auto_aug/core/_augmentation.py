@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Augmentations: functions on batches whose parameter follows from a magnitude bin."""
+"""Augmentations: functions of a batch and a parameter, which is derived from a magnitude bin."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _POSITIONAL = 2  # the data and the parameter
 
 
 class _UndefinedParam:
-    """The default of arguments for which None means something."""
+    """Default of arguments for which None is a valid value."""
 
 
 class _SignedMagnitudeBin:
-    """Magnitude bins with the sign of each: `signed_magnitude_idx` is twice the bin, plus one if it is negated."""
+    """Magnitude bins with signs: `signed_magnitude_idx` is twice the bin, plus one if it is negated."""
 
     def __init__(self, magnitude_bin: int | DataNode, random_sign: DataNode, signed_magnitude_idx: DataNode):
         self._magnitude_bin, self._random_sign = magnitude_bin, random_sign
         self._signed_magnitude_idx = signed_magnitude_idx
 
     def __getitem__(self, idx: int) -> _SignedMagnitudeBin:
-        """One of several that were made for each sample."""
+        """Selects one of several bins per sample."""
         bin_ = self._magnitude_bin if isinstance(self._magnitude_bin, int) else self._magnitude_bin[idx]
         return type(self)(bin_, self._random_sign[idx], self._signed_magnitude_idx[idx])
 
@@ -53,7 +53,7 @@ class _SignedMagnitudeBin:
 
     @staticmethod
     def _remap_to_signed_magnitudes(magnitudes: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Each magnitude, then the same negated."""
+        """Each magnitude followed by its negation."""
         return np.stack([np.asarray(magnitudes), -np.asarray(magnitudes)], axis=1).reshape(-1)
 
     @property
@@ -182,7 +182,7 @@ class Augmentation:
         }
 
     def check_kwargs(self, kwargs: dict[str, Any]) -> None:
-        """MissingArgException if the function needs arguments that are not there."""
+        """Raises MissingArgException if required arguments of the function are missing."""
         missing = get_missing_kwargs(self.op, kwargs, _POSITIONAL)
         if missing:
             raise MissingArgException(
@@ -193,7 +193,7 @@ class Augmentation:
             )
 
     def magnitudes(self, num_magnitude_bins: int | None) -> np.ndarray | None:
-        """(bins,) magnitudes; None if the augmentation has none."""
+        """Magnitudes (bins,); None if the augmentation has none."""
         mag_range = self.mag_range
         if mag_range is None:
             return None
@@ -216,7 +216,7 @@ class Augmentation:
         return np.linspace(*mag_range, num_magnitude_bins, dtype=np.float32)
 
     def parameters(self, magnitudes: Sequence[float] | np.ndarray) -> np.ndarray:
-        """(n, ...) parameters of magnitudes."""
+        """Parameters (n, ...) of magnitudes."""
         found = [self._parameter(m) for m in magnitudes]
         for m, p in zip(magnitudes, found):
             if (p.shape, p.dtype) != (found[0].shape, found[0].dtype):
@@ -262,7 +262,7 @@ class Augmentation:
         return parameter.gpu() if device == "gpu" else parameter
 
     def signed(self, magnitude_bin: Any) -> _SignedMagnitudeBin:
-        """Signed bins; those without signs get random ones, with a warning."""
+        """Converts to signed bins. Bins without signs get random ones, with a warning."""
         if isinstance(magnitude_bin, _SignedMagnitudeBin):
             return magnitude_bin
         warnings.warn(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Augmentations that one operator does for all samples at once, each sample in its own way."""
+"""Augmentations that one operator applies to all samples at once, individually for each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...operators.augment._steps import FLOATS, rows_of
 if TYPE_CHECKING:
     from ._augmentation import Augmentation
 
-_STEP = "_penstock_step"  # an attribute of functions of augmentations: the step of the kernel that they are
+_STEP = "_penstock_step"  # attribute of augmentation functions: name of the kernel's step
 _WITH_ARRAYS = ("fill_value", "interp_type", "shape")
 
 
 def step(kind: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Says that a function is a step of `_auto_aug.augment`."""
+    """Decorator that marks a function as a step of `_auto_aug.augment`."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         setattr(function, _STEP, kind)
@@ -38,7 +38,7 @@ def augment(data: DataNode, **kwargs: Any) -> DataNode:
 
 
 def apply(kind: str, data: DataNode, parameter: Any, **kwargs: Any) -> DataNode:
-    """One step for all samples, with its values for each of them, which the CPU reads."""
+    """Applies one step to all samples, with parameters per sample, which are read on the CPU."""
     if isinstance(parameter, DataNode):
         parameter = origin(parameter) if parameter.device == "gpu" else parameter
     elif parameter is not None:
@@ -47,10 +47,10 @@ def apply(kind: str, data: DataNode, parameter: Any, **kwargs: Any) -> DataNode:
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with conditionals that work on data."""
+    """Converts a function so that its conditionals work on data."""
     if hasattr(function, _STEP):
         return function
-    from ...graph import conditionals  # with the parser, for those who need it
+    from ...graph import conditionals  # imports the parser only if needed
 
     try:
         made: Callable[..., Any] = conditionals.converted_call(function)
@@ -60,7 +60,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rows(aug: Augmentation, bins: Sequence[int] | None, num_magnitude_bins: int | None, kwargs: dict[str, Any]) -> Any:
-    """(bins, 2, FLOATS) steps for bins and signs (all `bins` if None); None if the augmentation is no such step."""
+    """Steps (bins, 2, FLOATS) for bins (None: all) and signs; None if the augmentation is not a native step."""
     kind = getattr(aug.op, _STEP, None)
     if kind is None or not kwargs.get("rotate_keep_size", True) or type(aug).__call__ is not _call_of_base():
         return None
@@ -75,7 +75,7 @@ def rows(aug: Augmentation, bins: Sequence[int] | None, num_magnitude_bins: int 
     negated = aug.parameters(-chosen) if aug.randomly_negate else parameters
     try:
         return np.concatenate([rows_of(kind, parameters), rows_of(kind, negated)], axis=1)
-    except (ValueError, TypeError):  # other values than the kernel takes
+    except (ValueError, TypeError):  # values not supported by the kernel
         return None
 
 
@@ -88,7 +88,7 @@ def _call_of_base() -> Any:
 def table(
     augmentations: Iterable[Augmentation], bins: Sequence[int] | None, num_magnitude_bins: int, kwargs: dict[str, Any]
 ) -> np.ndarray | None:
-    """(augmentations, bins, 2, FLOATS) steps; None unless all augmentations are such steps."""
+    """Steps (augmentations, bins, 2, FLOATS); None unless all augmentations are native steps."""
     found = []
     for aug in augmentations:
         aug.check_kwargs(kwargs)
@@ -99,7 +99,7 @@ def table(
 
 
 def accepted(augmentations: Iterable[Augmentation], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The operator's arguments among those for augmentations."""
+    """The operator's arguments, selected from those for augmentations."""
     from ._args import filter_extra_accepted_kwargs
 
     taken = {n for aug in augmentations for n in filter_extra_accepted_kwargs(aug.op, kwargs, 2)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies to each sample the augmentation that its index names."""
+"""Applies to each sample the augmentation selected by its index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def split_samples_among_ops(
     op_args: Sequence[Any],
     op_kwargs: dict[str, Any],
 ) -> DataNode:
-    """`ops[i]` of the operators from `op_range_lo` to `op_range_hi`, by conditionals that halve the range."""
+    """Applies `ops[i]`, with i from `op_range_lo` to `op_range_hi` (inclusive), by nested conditionals that halve the
+    range."""
     lo, hi = op_range_lo, op_range_hi
     if lo == hi:
         out: DataNode = ops[lo](*op_args, **op_kwargs)
@@ -84,7 +85,7 @@ def _fuse(ops: Sequence[Any], index: DataNode, args: Sequence[Any], kwargs: dict
     others = [i for i, r in enumerate(found) if r is None]
     if not others:
         return together()
-    # The others' places among themselves, behind all native ones.
+    # 0 for native operators; 1 + index among the others otherwise.
     places = np.zeros(len(ops), "i4")
     places[others] = 1 + np.arange(len(others))
     place = types.Constant(places)[index]

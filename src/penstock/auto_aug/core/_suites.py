@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RandAugment, TrivialAugment and AutoAugment have in common."""
+"""Shared by RandAugment, TrivialAugment and AutoAugment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._utils import explain_missing_shape
 
 
 def chosen(suite: Sequence[Augmentation], excluded: Sequence[str] | None, name: str) -> list[Augmentation]:
-    """The suite without what is excluded."""
+    """The suite without excluded augmentations."""
     names = [aug.name for aug in suite]
     for other in excluded or ():
         if other not in names:
@@ -27,7 +27,7 @@ def chosen(suite: Sequence[Augmentation], excluded: Sequence[str] | None, name: 
 
 
 def kwargs_of(fill_value: Any, interp_type: Any, shape: Any) -> dict[str, Any]:
-    """What augmentations are given."""
+    """Arguments for augmentations."""
     return {"fill_value": fill_value, "interp_type": interp_type} | ({} if shape is None else {"shape": shape})
 
 
@@ -39,7 +39,7 @@ def native_table(
     who: str,
     suite: str,
 ) -> np.ndarray | None:
-    """The table of `_auto_aug.augment`, if it can do all of the augmentations."""
+    """The table for `_auto_aug.augment`; None unless it supports all augmentations."""
     try:
         return _native.table(augmentations, bins, num_magnitude_bins, kwargs)
     except MissingArgException as e:

@@ -14,7 +14,7 @@ from ._select import select
 
 
 def max_translate_hw(max_translate: Any) -> tuple[Any, Any]:
-    """The largest shifts down and to the right, of one value or two."""
+    """The maximum translations (down, right), from one value or two."""
     if isinstance(max_translate, (tuple, list)):
         height, width = max_translate
         return height, width
@@ -28,7 +28,7 @@ def parse_validate_offset(
     default_translate_abs: float = 250,
     default_translate_rel: float = 1.0,
 ) -> tuple[Any, Any]:
-    """The largest shifts: in units of the shape with `use_shape`, else in pixels."""
+    """The maximum translations: relative to the shape with `use_shape`, otherwise in pixels."""
     if not isinstance(use_shape, bool):
         raise TypeError(f"`use_shape` is True or False, got {use_shape!r}")
     wrong, right = (
@@ -49,7 +49,7 @@ def get_translations(
     max_translate_abs: Any = None,
     max_translate_rel: Any = None,
 ) -> list[Augmentation]:
-    """Augmentations that shift along x and along y."""
+    """Augmentations that translate along x and along y."""
     height, width = parse_validate_offset(
         use_shape, max_translate_abs, max_translate_rel, default_translate_abs, default_translate_rel
     )
@@ -58,7 +58,7 @@ def get_translations(
 
 
 def explain_missing_shape(error: MissingArgException, auto_aug_name: str, ref_suite_name: str) -> Exception:
-    """The error, or where `shape` is missing, one that says what to do."""
+    """The error; if `shape` is missing, an error with advice."""
     if error.missing_args != ["shape"] or error.augmentation.op not in (a.translate_x.op, a.translate_y.op):
         return error
     return ValueError(
@@ -75,7 +75,7 @@ def pretty_select(
     auto_aug_name: str,
     ref_suite_name: str,
 ) -> DataNode:
-    """`select`, which says what to do if `shape` is missing."""
+    """`select`, with advice in the error if `shape` is missing."""
     try:
         return select(augmentations, aug_ids, **op_kwargs)
     except MissingArgException as e:

@@ -83,7 +83,7 @@ class Policy:
 
 
 def _with_unique_names(sub_policies: Sequence[SubPolicy]) -> tuple[tuple[Any, ...], ...]:
-    """The same sub-policies; if different augmentations share a name, all are numbered in the order of appearance."""
+    """Numbers augmentations that share a name, in the order of appearance."""
     order = list(dict.fromkeys(aug for sub_policy in sub_policies for aug, _, _ in sub_policy))
     if len({aug.name for aug in order}) == len(order):
         return tuple(tuple(s) for s in sub_policies)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of operators with the same constants, and the plans of several such calls one after the other; each is made
-once."""
+"""Calls of operators with the same constants, and plans for sequences of such calls. Both are cached."""
 
 from __future__ import annotations
 
@@ -25,17 +24,17 @@ from ._errors import of_calls, of_samples, retold
 
 _MOST_CALLS, _MOST_PLANS = 2048, 512
 
-Build = Callable[[list[DataNode]], Any]  # makes the nodes of a call from those of its inputs
+Build = Callable[[list[DataNode]], Any]  # nodes of the inputs -> nodes of the call
 
 
 class _Given(Source, abstract=True):
-    """A batch that is there already."""
+    """An input of a plan: a batch that already exists."""
 
     fn_name = "input"
 
 
 class _Scope:
-    """What operators are traced into."""
+    """A definition into which operators are traced."""
 
     def __init__(self) -> None:
         self.definition = trace.Definition()
@@ -60,8 +59,8 @@ def _listed(made: Any) -> list[DataNode]:
 
 
 class Call:
-    """An operator, or several, with their constants, for inputs on the given devices ("cpu" or "gpu"). Making it checks
-    the constants: TypeError and ValueError as in a pipeline."""
+    """One or several operators with their constants, for inputs on the given devices ("cpu" or "gpu"). The constructor
+    checks the constants, and raises TypeError and ValueError as in a pipeline."""
 
     __slots__ = ("build", "devices", "draws", "in_list", "n_outputs", "name", "now", "repeatable", "uses_gpu")
 
@@ -75,8 +74,8 @@ class Call:
         ops = [n for n in definition.nodes if not isinstance(n.op, _Given)]
         self.name = ops[-1].op.display_name() if ops else "input"
         self.draws = any("seed" in n.op.schema for n in ops)
-        self.now = any(n.op.values.get("preserve") or n.op.in_order for n in ops)  # has effects of its own
-        # Whether it may be computed again: it reads nothing but its inputs, and takes no code of the program.
+        self.now = any(n.op.values.get("preserve") or n.op.in_order for n in ops)  # has side effects
+        # Whether it may be computed again: it reads only its inputs, and calls no user code.
         self.repeatable = all(n.op.in_chain(len(n.inputs)) and n.op.module != "io.file" for n in ops)
         self.uses_gpu = any(n.device in ("gpu", "mixed") for n in definition.nodes)
 
@@ -85,13 +84,13 @@ _calls: dict[tuple, Call] = {}
 
 
 def call_of(key: tuple, build: Build, devices: Sequence[str], noticed: Callable[[Any], None] | None = None) -> Call:
-    """The call of that key; made by `build` the first time, which `noticed` is told."""
+    """The call with a key. Created by `build` the first time; then `noticed` is called."""
     call = _calls.get(key)
     if call is None:
         call = Call(build, devices)
         if len(_calls) >= _MOST_CALLS:
             _calls.clear()
-        call = _calls.setdefault(key, call)  # that of another thread, if it was quicker
+        call = _calls.setdefault(key, call)  # another thread may have been faster
         if noticed is not None:
             noticed(key[0][0])
     return call
@@ -99,7 +98,7 @@ def call_of(key: tuple, build: Build, devices: Sequence[str], noticed: Callable[
 
 @lru_cache(16)
 def _places(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Epoch and position of n samples, of which random numbers are a function."""
+    """Epoch and position of n samples, for random numbers."""
     epoch, position = np.zeros(n, "u4"), np.arange(n)
     epoch.setflags(write=False)
     position.setflags(write=False)
@@ -107,13 +106,13 @@ def _places(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Together:
-    """Several calls as one plan: of each the inputs, as (call, output) or as the number of a given batch, and which
-    outputs are wanted."""
+    """Several calls as one plan. `steps`: for each call its inputs, as (call, output) or the index of a given batch,
+    and which outputs are needed."""
 
     def __init__(self, steps: Sequence[tuple[Call, tuple, tuple[bool, ...]]], devices: Sequence[str]):
         self.lock = threading.Lock()
         outputs: list[DataNode] = []
-        self.nodes: list[list[Node]] = []  # of each call
+        self.nodes: list[list[Node]] = []  # by call
         with _Scope() as definition:
             given = [_given(definition, d) for d in devices]
             made: list[list[DataNode]] = []
@@ -125,7 +124,7 @@ class Together:
         self.given = [d.source.number for d in given]
         self.plan = Plan(definition.nodes, outputs, [], 0)
         kept = {n.number for n in self.plan.nodes}
-        # Of each call the resolvers of its operators that draw random numbers.
+        # By call, the resolvers of operators that draw random numbers.
         self.drawing = [
             [self.plan.resolvers[n.number] for n in nodes if "seed" in n.op.schema and n.number in kept]
             for nodes in self.nodes
@@ -140,7 +139,7 @@ class Together:
         pool: Pool,
         session: Callable[[], Any],
     ) -> list[Batch]:
-        """The wanted outputs. Raises PipelineError, which tells the user's line."""
+        """Returns the needed outputs. Raises PipelineError with the user's source line."""
         with self.lock:
             for nodes, where in zip(self.nodes, sites):
                 for node in nodes:
@@ -168,7 +167,7 @@ class Together:
 def _told(bad: BadSamples) -> PipelineError:
     samples = bad.samples
     node = min(samples.items())[1][0]
-    unknown = re.compile(r"sample \d+ of iteration \d+")  # of what has no source
+    unknown = re.compile(r"sample \d+ of iteration \d+")  # samples without a source
     sources = {i: "" if unknown.fullmatch(s) else s for i, (_, _, s) in samples.items()}
     name = node.op.display_name().removeprefix("fn.")
     reasons = {i: reason for i, (_, reason, _) in samples.items()}
@@ -179,12 +178,12 @@ _plans: dict[Hashable, Together] = {}
 
 
 def forget_plans() -> None:
-    """For a process that was forked: another thread may have been running some."""
+    """Called after a fork: another thread may have been running plans."""
     _plans.clear()
 
 
 def together(steps: tuple[tuple[Call, tuple, tuple[bool, ...]], ...], devices: tuple[str, ...]) -> Together:
-    """The plan of these calls; made the first time."""
+    """The plan of these calls, from the cache or new."""
     key = steps, devices
     plan = _plans.get(key)
     if plan is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls are computed with, and by whom."""
+"""Resources for computing calls, and the background thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ._patience import Patience
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
 
-_GATHERING = 0.001  # seconds after the first call of several before the thread in the background begins with them
+_GATHERING = 0.001  # seconds from the first pending call until the background thread computes them
 _local = threading.local()
 _pools: dict[int, Pool] = {}
 _sessions: dict[int, Any] = {}
@@ -70,7 +70,7 @@ def set_num_threads(n: int | None) -> None:
 
 
 def _threads(n: Any) -> int | None:
-    """None for 0, which is the default."""
+    """Checks a number of threads. Returns None for 0, the default."""
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"num_threads is an integer; got {n!r}")
     if n < 0:
@@ -143,7 +143,7 @@ class EvalContext:
         self._n = None if num_threads is None else _threads(num_threads)
         self._given_pool = thread_pool
         if device_id is not None:
-            Device("gpu", device_id)  # or an error
+            Device("gpu", device_id)  # raises an error if there is no such GPU
         self._device_id = device_id
         self._stream = _stream.stream(stream=cuda_stream, device_id=device_id)
         self._is_default = False
@@ -152,7 +152,7 @@ class EvalContext:
         self.lock = threading.RLock()
         self._patience = Patience()
         _contexts.add(self)
-        self._waiting: deque[Invocation] = deque()  # called eagerly
+        self._waiting: deque[Invocation] = deque()  # pending calls of eager mode
         self._deferred = WeakSet[Invocation]()
 
     # Public -------------------------------------------------------------------------------------------------------
@@ -237,18 +237,18 @@ class EvalContext:
     def __repr__(self) -> str:
         return f"EvalContext(num_threads={self.num_threads}, device_id={self._device_id})"
 
-    # Inside -------------------------------------------------------------------------------------------------------
+    # Internal -------------------------------------------------------------------------------------------------------
 
     def pool(self) -> Pool:
-        """The threads of the CPU's part."""
+        """The threads for the CPU part."""
         return self._given_pool._pool if self._given_pool else _pool(self._n or get_num_threads())
 
     def session(self, device_id: int) -> Any:
-        """The GPU's part."""
+        """The session for the GPU part."""
         return _session(device_id)
 
     def make_ready(self, values: list[Any]) -> None:
-        """Makes the context's stream wait for what is on the GPU, if it has one."""
+        """Makes the context's stream, if any, wait for values on the GPU."""
         stream = self.cuda_stream
         for value in values:
             if stream is not None and value is not None and not value.on_host:
@@ -256,7 +256,7 @@ class EvalContext:
                     value.used_on(stream._stream)
 
     def add(self, inv: Invocation, at_once: bool) -> None:
-        """Computes a call, or has it computed later."""
+        """Computes a call now or later, depending on the mode."""
         mode = EvalMode.current()
         if at_once or mode in (EvalMode.sync_cpu, EvalMode.sync_full):
             inv.settle(mode is EvalMode.sync_full)
@@ -268,11 +268,11 @@ class EvalContext:
                 _background.wake(self)
 
     def compute(self, inv: Invocation) -> None:
-        """Computes this one, and what else waits."""
+        """Computes a call together with the pending ones."""
         self._compute([*self._take(), inv])
 
     def compute_again(self, inv: Invocation) -> None:
-        """Computes one of which not everything was kept."""
+        """Computes a call again, as not all of its outputs were kept."""
         with self.lock:
             inv.revive()
         self._compute([inv])
@@ -281,24 +281,24 @@ class EvalContext:
         self._compute(self._take())
 
     def _take(self) -> list[Invocation]:
-        """What was called eagerly and is still wanted by somebody."""
+        """Removes and returns the pending eager calls whose results are still needed."""
         found: list[Invocation] = []
         while self._waiting:
             try:
                 inv = self._waiting.popleft()
-            except IndexError:  # another thread was quicker
+            except IndexError:  # another thread was faster
                 break
             if not inv.done and inv.is_wanted():
                 found.append(inv)
         return found
 
     def _compute(self, wanted: Iterable[Invocation]) -> None:
-        # No lock is held meanwhile, so that contexts don't wait for each other in a circle.
+        # Other contexts are called without holding the lock, to avoid deadlocks.
         found = ancestors(wanted)
         for inv in found:
             if inv.context is not self:
                 inv.context.compute(inv)
-        # What waits for the thread's streams stays in the thread.
+        # GPU work depends on this thread's streams, so it stays in this thread.
         if any(inv.call.uses_gpu for inv in found):
             self._compute_here(wanted)
         else:
@@ -312,7 +312,7 @@ class EvalContext:
 
 
 class _Background:
-    """One thread for all contexts, that computes what nobody has looked at yet."""
+    """One thread for all contexts that computes pending eager calls."""
 
     def __init__(self) -> None:
         self._begin()
@@ -352,7 +352,7 @@ atexit.register(_background.stop)
 
 
 def _after_fork() -> None:
-    # Other threads of the parent may hold locks; what they were computing is computed here, too, when it is needed.
+    # Threads of the parent may hold locks. What they were computing is computed here again if needed.
     global _lock
     _lock = threading.Lock()
     for context in list(_contexts):

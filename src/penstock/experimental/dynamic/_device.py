@@ -11,7 +11,7 @@ _DLPACK_TYPES = {1: "cpu", 2: "gpu", 3: "cpu", 13: "gpu"}
 
 
 def gpu_count() -> int:
-    """How many GPUs there are; 0 where there is no driver."""
+    """Number of GPUs; 0 without a driver."""
     from ...gpu.driver import device_count
 
     try:
@@ -86,7 +86,7 @@ class Device:
 
     @staticmethod
     def from_dlpack(dlpack_device: Any) -> Device:
-        """The device of an object that speaks DLPack, or of the pair it tells."""
+        """The device of an object with DLPack, or of the result of `__dlpack_device__`."""
         if hasattr(dlpack_device, "__dlpack_device__"):
             dlpack_device = dlpack_device.__dlpack_device__()
         kind, number = dlpack_device
@@ -95,7 +95,7 @@ class Device:
 
     @staticmethod
     def type_from_dlpack(dev_type: Any) -> str:
-        """ "cpu" or "gpu" for DLPack's number of a kind of device."""
+        """ "cpu" or "gpu" for a DLPack device type."""
         try:
             return _DLPACK_TYPES[int(dev_type)]
         except KeyError:

@@ -200,10 +200,10 @@ def type_id(dtype: Any) -> DALIDataType:
 
 
 def of_numpy(given: np.dtype) -> DType:
-    """The type of elements that are there."""
+    """The DType of a NumPy type."""
     return _BY_NUMPY[given]
 
 
 def to_numpy(given: Any) -> np.dtype:
-    """NumPy's type for what `dtype` takes. TypeError for bfloat16, which NumPy lacks."""
+    """NumPy's type for anything that `dtype` accepts. Raises TypeError for bfloat16, which NumPy does not have."""
     return dtypes.to_numpy(type_id(dtype(given)))

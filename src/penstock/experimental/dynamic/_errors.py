@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of errors of calls."""
+"""Error messages of calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_samples(
     sources: Any,
     kind: type[PipelineError] = PipelineError,
 ) -> PipelineError:
-    """That of samples which can't be handled; `sources[row]` says where each came from."""
+    """The error for bad samples. `sources[row]`: origin of a sample."""
     row, reason = min(reasons.items())
     n = len(reasons) - 1
     more = f"\n({n} more bad sample{'s' * (n > 1)} in this batch)" if n else ""
@@ -39,7 +39,7 @@ def of_samples(
 
 
 def _name_here(found: re.Match) -> str:
-    """`fn.cast` as `ndd.cast`: the name that was called, or is to be."""
+    """Converts `fn.cast` to `ndd.cast`."""
     cls = REGISTRY.get(found[1][1:])
     if cls is None:
         return found[0]
@@ -49,19 +49,19 @@ def _name_here(found: re.Match) -> str:
 
 
 def in_names_here(text: str) -> str:
-    """A text with the names that operators have in this mode; lines of the program stay as they are."""
+    """Replaces names of operators in a text by their names in this mode, except in lines of user code."""
     return "\n".join(x if x.startswith("  ") else _FUNCTION.sub(_name_here, x) for x in text.split("\n"))
 
 
 def retold(text: str) -> str:
-    """An error of a pipeline as one of a call."""
+    """Converts the message of a pipeline's error to that of a call."""
     text = text.replace("operator `penstock.fn.", "operator `penstock.experimental.dynamic.")
     return in_names_here(text.replace(_OF_PIPELINES, "called here:"))
 
 
 @contextmanager
 def of_calls() -> Iterator[None]:
-    """What is wrong with a call, told of the name that was called."""
+    """Converts names in errors of a call."""
     try:
         yield
     except (TypeError, ValueError) as e:

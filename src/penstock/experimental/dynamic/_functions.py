@@ -20,7 +20,8 @@ _CONSTANTS = (int, float, str, bool, bytes, type(None))
 
 
 def _argument(arg: Arg, value: Any) -> Any:
-    """A value as operators take it: an array of its own where it is more than a vector of constants."""
+    """Converts an argument to a form accepted by operators. Values with more dimensions than a vector become
+    tensors."""
     if isinstance(value, DType):
         return type_id(value)
     if arg.type.__name__ == "DALIDataType" and not isinstance(value, arg.type):
@@ -35,29 +36,29 @@ def _argument(arg: Arg, value: Any) -> Any:
     return value
 
 
-# Operators whose constants differ from call to call, and how many calls with others were seen of the rest.
+# Operators whose constants vary between calls; for the others, the number of different calls so far.
 _varying: set[type[Operator]] = set()
 _seen: dict[type[Operator], int] = {}
 _MANY = 16
 
 
 def _is_new(cls: type[Operator]) -> None:
-    """Counts a call that was made into a plan. Of operators that have many, constants that may differ from sample to
-    sample come as data from now on, so that one plan serves them all."""
+    """Counts a new call of an operator. After many, constants that may differ between samples are passed as data, so
+    that the calls share one plan."""
     _seen[cls] = _seen.get(cls, 0) + 1
     if _seen[cls] >= _MANY:
         _varying.add(cls)
 
 
 def _as_data(arg: Arg, value: Any) -> Any:
-    """A number, or a list of numbers, as data; other values as they are."""
+    """Converts a number or a list of numbers to data. Returns other values unchanged."""
     if not arg.tensor or arg.type not in (float, int, bool) or isinstance(value, (str, Value)):
         return value
     try:
         given = arg.convert(value)
         array = np.asarray(given, arg.column_type)
     except (TypeError, ValueError, OverflowError):
-        return value  # what is wrong with it is told where it is checked
+        return value  # reported later, where arguments are checked
     if given is None or array.dtype.kind in "iu" and array.tolist() != given:
         return value
     return Tensor._made_of(one_sample(array))
@@ -123,7 +124,7 @@ def call(cls: type[Operator], name: str, inputs: tuple, kwargs: dict[str, Any]) 
 
 
 def _for_argument(x: Value) -> Value:
-    """Arguments are read by the CPU."""
+    """Copies an argument to the CPU, where arguments are read."""
     return x.cpu()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images from their paths."""
+"""Reads images from paths."""
 
 from __future__ import annotations
 

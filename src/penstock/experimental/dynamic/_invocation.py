@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that wait for their results, and how those that wait are computed: what depends on each other in one plan.
+"""Pending calls. Calls that depend on each other are computed in one plan.
 
-What a plan needs only inside is not kept, even if the program still holds it, as variables do that are about to be
-assigned anew: a picture is then decoded only where a crop behind it reads it. If the program does look at it, it is
-computed again; and from then on results of that line are kept.
+Results that are used only inside a plan are not kept, even if a variable still refers to them, as it is usually
+reassigned soon. So only the part of an image that a crop needs is decoded. If the program does read such a result, it
+is computed again, and from then on results of that line are kept.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ...core.errors import Site
 from ._calls import Call, together
 
 _number = itertools.count()
-_counting = threading.Lock()  # readers: one thread calls while another computes
+_counting = threading.Lock()  # protects `readers`: one thread calls while another computes
 
 Edge = tuple["Invocation", int]
-_SMALL = 256  # bytes of a sample that are copied more quickly than told about
-_looked_at: set[tuple[Call, tuple[Site, ...]]] = set()  # calls whose results were needed although others used them
+_SMALL = 256  # bytes; copying a sample of this size is faster than repeating its row
+_looked_at: set[tuple[Call, tuple[Site, ...]]] = set()  # calls whose used results were also read
 
 
 class Invocation:
-    """A call on n samples: `inputs` are batches, or outputs of other invocations, until it is computed.
+    """A call for n samples. `inputs` are batches, or outputs of other invocations, until it is computed.
 
-    What computes it holds `context.lock`."""
+    Computing it requires `context.lock`."""
 
     __slots__ = (
         *("__weakref__", "asked", "call", "context", "device_id", "done", "error", "handles", "inputs", "n", "number"),
@@ -51,11 +51,11 @@ class Invocation:
         self.call, self.inputs, self.n, self.seed, self.sites = call, inputs, n, seed, sites
         self.context, self.device_id = context, device_id
         self.number = next(_number)
-        self.done = self.asked = False  # asked: somebody is looking at it
+        self.done = self.asked = False  # asked: a result is being read
         self.error: Exception | None = None
         self.values: list[Batch | None] = [None] * call.n_outputs
-        self.handles: list[Any] = []  # weak references to the tensors or batches that stand for the outputs
-        self.readers = [0] * call.n_outputs  # invocations that wait for the outputs
+        self.handles: list[Any] = []  # weak references to the tensors or batches of the outputs
+        self.readers = [0] * call.n_outputs  # number of invocations that wait for each output
         self._reads(1)
 
     def _reads(self, change: int) -> None:
@@ -65,7 +65,7 @@ class Invocation:
                     x[0].readers[x[1]] += change
 
     def result(self, index: int) -> Batch:
-        """The output, computed if it has to be. Raises what went wrong."""
+        """Returns an output, computing it if necessary. Raises the error of the call."""
         self.asked = True
         if not self.done:
             self.context.compute(self)
@@ -80,7 +80,7 @@ class Invocation:
         return value
 
     def settle(self, wait: bool) -> None:
-        """Computes it now; waits for the GPU, too, if asked to."""
+        """Computes it now; with `wait`, also waits for the GPU."""
         if not self.done:
             self.context.compute(self)
         if self.error is not None:
@@ -90,17 +90,17 @@ class Invocation:
                 value.wait()  # type: ignore[attr-defined]
 
     def is_wanted(self) -> bool:
-        """Whether anything is left that could look at its outputs."""
+        """Whether its outputs can still be read."""
         return any(h() is not None for h in self.handles) or any(self.readers)
 
     def finish(self, error: Exception | None = None, inputs: Sequence[Batch | Edge] = ()) -> None:
-        """Says that it is computed, or why not; `inputs`, to compute it again."""
+        """Marks it as computed, or failed. `inputs`: for computing it again."""
         self._reads(-1)
         self.error, self.inputs = error, inputs
         self.done = True
 
     def revive(self) -> None:
-        """Makes it, and what it needs, wait once more for being computed."""
+        """Makes it pending again, with the invocations that it needs."""
         if self.done:
             for x in self.inputs:
                 if type(x) is tuple and x[0].values[x[1]] is None:
@@ -110,13 +110,13 @@ class Invocation:
 
 
 def forget_locks() -> None:
-    """For a process that was forked: another thread may have held them."""
+    """Called after a fork: another thread may have held locks."""
     global _counting
     _counting = threading.Lock()
 
 
 def ancestors(roots: Iterable[Invocation]) -> list[Invocation]:
-    """These and what they wait for, in the order of the calls."""
+    """Pending invocations and those they depend on, in the order of the calls."""
     found: dict[int, Invocation] = {}
     todo = [r for r in roots if not r.done]
     while todo:
@@ -128,7 +128,7 @@ def ancestors(roots: Iterable[Invocation]) -> list[Invocation]:
 
 
 def compute(invocations: Sequence[Invocation], context: Any) -> None:
-    """Computes invocations, of which each comes behind those it depends on."""
+    """Computes invocations, which are ordered by dependency."""
     levels: dict[int, int] = {}
     groups: dict[tuple, list[Invocation]] = {}
     for inv in invocations:
@@ -152,7 +152,7 @@ def _compute_together(group: Sequence[Invocation], context: Any) -> None:
         if len(group) == 1:
             group[0].finish(e)
             return
-    # One of them fails: each by itself, so that the others have their results.
+    # One of them failed: computes each separately, so that the others get their results.
     for inv in group:
         failed = next((x[0].error for x in inv.inputs if type(x) is tuple and x[0].error is not None), None)
         if failed is not None:
@@ -166,7 +166,7 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
     n = group[0].n
     batches: list[Batch] = []
     known: dict[int, int] = {}
-    inside = [[0] * inv.call.n_outputs for inv in group]  # readers in the group
+    inside = [[0] * inv.call.n_outputs for inv in group]  # by output, readers in the group
     all_edges: list[tuple] = []
     for inv in group:
         edges: list[Any] = []
@@ -192,7 +192,7 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
         all_edges.append(tuple(edges))
     steps = []
     for inv, at_edges, within in zip(group, all_edges, inside):
-        # First whether anybody holds it: who does may be asking for it right now.
+        # Reads the handles before `asked`, as a holder may request a result concurrently.
         held = [h() is not None for h in inv.handles]
         passes = inv.call.repeatable and not inv.asked and (inv.call, inv.sites[-1:]) not in _looked_at
         wanted = tuple(bool(r > w or h and not (passes and w)) for h, r, w in zip(held, inv.readers, within))
@@ -207,7 +207,7 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
         inv.values = [next(outputs) if w else None for w in wanted]
         if inv.call.uses_gpu:
             context.make_ready(inv.values)
-    kept: set[int] = set()  # those of which something may have to be computed again
+    kept: set[int] = set()  # invocations that may have to be computed again
     for inv, at_edges, (_, _, wanted) in zip(reversed(group), reversed(all_edges), reversed(steps)):
         if inv.number not in kept and not any(h() is not None and not w for h, w in zip(inv.handles, wanted)):
             inv.finish()
@@ -224,7 +224,7 @@ def _run(group: Sequence[Invocation], context: Any) -> None:
 
 
 def repeated(batch: Batch, n: int) -> Batch:
-    """One sample n times; not copied if it is large."""
+    """A batch of one sample, repeated n times. Large samples are not copied."""
     if batch.on_host and n and batch.spec.dtype.itemsize * int(batch.spec.volumes()[0]) <= _SMALL:
         sources = None if batch.sources is None else list(batch.sources) * n
         return Batch.from_array(np.repeat(batch.array(), n, axis=0), batch.spec.layout, sources)
@@ -232,6 +232,6 @@ def repeated(batch: Batch, n: int) -> Batch:
 
 
 def handle(inv: Invocation, made: Any) -> Any:
-    """Says that `made` stands for the next output."""
+    """Registers `made` as the handle of the next output."""
     inv.handles.append(weakref.ref(made))
     return made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call on tensors and batches: which samples it is for, and what it gives."""
+"""Calls on tensors and batches: number of samples, and results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN = frozenset((int, float, str, bool, bytes, type(None)))
 
 
 class Slot:
-    """Where data is among arguments."""
+    """Placeholder for data in arguments."""
 
     __slots__ = ("number",)
 
@@ -30,7 +30,8 @@ class Slot:
 
 
 def take_out(value: Any, data: list[Value]) -> tuple[Any, Hashable]:
-    """A value without the tensors and batches in it, which are added to `data`, and a key that tells it from others."""
+    """Replaces the tensors and batches in a value by slots and appends them to `data`. Returns the value and its
+    key."""
     t = type(value)
     if t in _PLAIN:
         return value, (t, value)
@@ -57,7 +58,7 @@ def take_out(value: Any, data: list[Value]) -> tuple[Any, Hashable]:
 
 
 def put_in(value: Any, nodes: Sequence[DataNode]) -> Any:
-    """The value with nodes where the data was."""
+    """Replaces slots in a value by nodes."""
     t = type(value)
     if t is Slot:
         return nodes[value.number]
@@ -69,7 +70,7 @@ def put_in(value: Any, nodes: Sequence[DataNode]) -> Any:
 
 
 def size_of(data: Sequence[Value], batch_size: int | None, name: str) -> int | None:
-    """The number of samples that batches among the data and `batch_size` agree on; None if all are tensors."""
+    """The common number of samples of the batches in `data` and `batch_size`; None if all are tensors."""
     n = batch_size
     if n is not None:
         if isinstance(n, bool) or not hasattr(n, "__index__"):
@@ -95,8 +96,8 @@ def invoke(
     seed: Callable[[], int] | None = None,
     noticed: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Calls what `build` makes of nodes for `data`: on `n` samples, or on one if all of them are tensors (None).
-    `noticed` gets the first part of a key that is new."""
+    """Calls the operators that `build` creates from nodes, for `data`. `n`: number of samples; None: one, as all data
+    are tensors. `noticed` is called with the first part of a new key."""
     devices = [x._device_type for x in data]
     call = call_of((key, *devices), build, devices, noticed)
     edges = [x._edge() for x in data]

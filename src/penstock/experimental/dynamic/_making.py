@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors and batches from the program's data."""
+"""Creates tensors and batches from the program's data."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def is_on_gpu(data: Any) -> bool:
 
 
 def array_of(data: Any) -> tuple[np.ndarray, bool]:
-    """The data as a dense array of NumPy, and whether it is memory that the program can change.
+    """The data as a dense NumPy array, and whether the program can change its memory.
 
-    Python's numbers, also in lists, become 32-bit ones where they fit."""
+    Python numbers, also in lists, become 32-bit if they fit."""
     if isinstance(data, str) or data is None:
         file = "; ndd.imread reads an image, np.fromfile(path, np.uint8) the bytes of a file" * isinstance(data, str)
         raise TypeError(f"a tensor is made of an array, a number or a list of numbers; got {data!r}{file}")
@@ -64,7 +64,7 @@ def array_of(data: Any) -> tuple[np.ndarray, bool]:
 
 
 def _can_change(array: Any) -> bool:
-    """Whether anybody can write to the memory of an array, by this array or by one that it is a view of."""
+    """Whether the memory of an array is writable, through this array or one that it is a view of."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return True
@@ -78,7 +78,7 @@ def one_sample(array: np.ndarray, layout: str = "", source: str = "") -> Samples
 
 
 def samples_of(array: np.ndarray, layout: str = "", sources: list[str] | None = None) -> Samples:
-    """An array as a batch that shares its memory, and may be written to if the array may."""
+    """An array as a batch that shares its memory. Writable if the array is."""
     made = Samples.from_array(array, layout, sources)
     if not array.flags.writeable:
         made.protect()
@@ -95,7 +95,7 @@ def _on_gpu(data: Any, layout: str, of_batch: bool) -> Any:
 
 
 def _finished(made: Value, dtype: Any, on: Device | None, layout: str | None, copy: bool) -> Any:
-    """The same with the type, the device and the layout asked for."""
+    """Converts a value to the requested type, device and layout."""
     from ._functions import cast
 
     if layout is not None and (layout or None) != made.layout:
@@ -133,7 +133,7 @@ def make_tensor(data: Any, dtype: Any, on: Any, layout: str | None, pad: bool, c
 
 
 def _stacked(batch: Any, pad: bool) -> Any:
-    """A batch as one tensor, the batch axis first."""
+    """A batch as one tensor, with the batch as the first axis."""
     from ._functions import call_by_name
     from ._tensor import Tensor
 
@@ -205,7 +205,7 @@ def _batch_of_list(items: list, dtype: Any, on: Device | None, layout: str | Non
     tensors = [make_tensor(x, None, on, None, False, False) for x in items]
     if dtype is None and any(t.dtype != tensors[0].dtype for t in tensors):
         if not any(isinstance(x, (Value, np.ndarray, np.generic)) for x in items):
-            dtype = np.result_type(*(t._samples().spec.dtype for t in tensors))  # lists of Python's numbers
+            dtype = np.result_type(*(t._samples().spec.dtype for t in tensors))  # lists of Python numbers
     if dtype is not None:
         tensors = [_finished(t, dtype, None, None, False) for t in tensors]
     parts = [t._samples() for t in tensors]
@@ -230,7 +230,7 @@ def _batch_of_list(items: list, dtype: Any, on: Device | None, layout: str | Non
 
 
 def joined(parts: list[Samples], layout: str) -> Samples:
-    """Batches one behind the other, without a copy."""
+    """Concatenates batches without copying."""
     first = parts[0]
     spec = Spec(np.concatenate([p.spec.shape for p in parts]), first.spec.dtype, layout)
     rows = np.concatenate([p.rows for p in parts])
@@ -245,7 +245,7 @@ def joined(parts: list[Samples], layout: str) -> Samples:
 
 
 def _unstacked(tensor: Any) -> Any:
-    """The first axis of a tensor as the batch."""
+    """A tensor as a batch along its first axis."""
     from ._batch import Batch
 
     samples = tensor._samples()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the modules of the imperative mode with functions and readers, made of the registered operators when they are
-asked for."""
+"""Fills the modules of the imperative mode with functions and readers, which are created from the registered operators
+on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...core.op import REGISTRY, Operator, snake_case
 from ...core.source import Source
 from ...registry import functions
 
-# Parts of graphs, and what runs Python functions, which the program can call itself.
+# Operators only for graphs, and those that run Python functions, which the program can call directly.
 _NOT_HERE = frozenset(
     ("arithmetic", "constant", "dl_tensor_python_function", "external_source", "python_function", "shapes")
     + ("mix", "ssd_random_crop", "subscript")
@@ -49,11 +49,11 @@ def _make(cls: type[Operator], name: str, place: str) -> Any:
 
 
 def places(cls: type[Operator]) -> list[list[str]]:
-    """The modules below this package that an operator is in."""
+    """The submodules of this package that contain an operator."""
     if cls.fn_name in _NOT_HERE or cls.module == "inputs" or cls.module.startswith("_"):
         return []
     path = cls.module.split(".") if cls.module else []
-    # These have two places in DALI, too.
+    # These are in two modules, as in DALI.
     twice = cls.module == "decoders" and cls.experimental or cls.fn_name == "peek_image_shape"
     return [path, *([["experimental", *path]] if twice else [])]
 
@@ -63,7 +63,7 @@ def spelled(cls: type[Operator]) -> str:
 
 
 def fill(root: str) -> None:
-    """Lets `root` and its submodules make what they hold on first use."""
+    """Makes `root` and its submodules create their contents on first use."""
     tables: dict[str, dict[str, tuple]] = {root: {}}
     for cls in list(REGISTRY.values()):
         for path in places(cls):
@@ -77,7 +77,7 @@ def fill(root: str) -> None:
 
 
 def _added(root: str, module_name: str, name: str) -> tuple | None:
-    """The operator of that name that the program declared after the import."""
+    """An operator with this name that was declared after the import."""
     for cls in list(REGISTRY.values()):
         if spelled(cls) == name and any(".".join([root, *path]) == module_name for path in places(cls)):
             return cls, cls.__name__, module_name.removeprefix(root).lstrip(".")

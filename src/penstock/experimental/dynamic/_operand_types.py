@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What type checkers see of the operators of tensors and batches: with a batch there comes a batch. Nobody else imports
-it."""
+"""For type checkers: the operators of tensors and batches. With a batch, the result is a batch. Not imported at run
+time."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _reflected(operation: str) -> Binary:
 
 
 class Operands:
-    """Base of what can be calculated with."""
+    """Base of classes with arithmetic operators."""
 
     __slots__ = ()
 

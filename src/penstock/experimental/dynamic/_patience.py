@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what takes long so that Ctrl-C is heard: Python's main thread handles signals only between calls of
-native code, so another thread makes them."""
+"""Keeps Ctrl-C responsive during long native calls: Python's main thread handles signals only between native calls, so
+another thread makes them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import threading
 import time
 from collections.abc import Callable
 
-_LONG_NS = 10_000_000  # to start a thread takes a hundredth of this
+_LONG_NS = 10_000_000  # starting a thread takes 1% of this
 
 
 class Patience:
-    """Runs work in the thread that asks for it, or, where the last took long, in a thread that it waits for. Whoever is
-    interrupted while waiting goes on at once; what was begun is completed meanwhile."""
+    """Runs work in the calling thread or, if the last work took long, in another thread and waits for it. An interrupt
+    ends the waiting immediately; the other thread completes the work."""
 
     def __init__(self) -> None:
-        self._took = _LONG_NS  # of the first nothing is known
+        self._took = _LONG_NS  # unknown for the first work
 
     def run(self, work: Callable[[], None]) -> None:
         begin = time.monotonic_ns()

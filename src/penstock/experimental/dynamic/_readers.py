@@ -27,7 +27,7 @@ _loaders: list[ThreadPoolExecutor] = []
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_loaders.clear)  # the threads are the parent's
+    os.register_at_fork(after_in_child=_loaders.clear)  # the threads belong to the parent
 
 
 def _loader() -> ThreadPoolExecutor:
@@ -37,7 +37,7 @@ def _loader() -> ThreadPoolExecutor:
 
 
 class ReaderState(str):
-    """Where a reader is, as a text."""
+    """The position of a reader, as a string."""
 
     __slots__ = ()
 
@@ -103,9 +103,9 @@ class Reader:
         self._op = op
         self._way = ""  # "batches", "samples" or "calls"
         self._seed: int | None = None
-        self._turn = 0  # epochs that were read, for the shard at hand
+        self._turn = 0  # number of completed epochs, for the current shard
         self._iteration = 0
-        # Batches that are read ahead: their size, where the reader was before, and what loads them.
+        # Batches being read ahead: size, reader's state before, future.
         self._ahead: deque[tuple[int, Any, Future]] = deque()
 
     # Reading ------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Reader:
             raise PipelineError(describe(self._name, "cpu", self._sites, str(e))) from None
 
     def _begin(self, n: int, context: EvalContext) -> None:
-        """Begins to load the next batch."""
+        """Starts loading the next batch."""
         before = self._op.saved()
         picks = self._op.take(n, self._iteration)
         self._iteration += 1
@@ -147,7 +147,7 @@ class Reader:
     def _read(self, n: int, context: EvalContext | None, ahead: bool) -> tuple[Samples, ...]:
         self._open()
         context = context or EvalContext.current()
-        if self._ahead and self._ahead[0][0] != n:  # another size: back to where it was
+        if self._ahead and self._ahead[0][0] != n:  # another size: restores the state before
             before = self._ahead[0][1]
             self._ahead.clear()
             self._op.restore(before)
@@ -213,7 +213,7 @@ class Reader:
         return self._epoch_from(batch_size, 0, ctx)
 
     def _epoch_from(self, batch_size: int | None, done: int, ctx: EvalContext | None = None) -> Iterator[Any]:
-        """An epoch of which `done` samples were given already."""
+        """The rest of an epoch of which `done` samples were already returned."""
         n = self._size(batch_size)
         self._use("samples" if n is None else "batches")
         return self._epoch(n, ctx, done)
@@ -227,7 +227,7 @@ class Reader:
         self._turn += 1
 
     def _epoch_size(self) -> int:
-        """Samples of the shard that is read in this epoch."""
+        """Number of samples of the shard that is read in this epoch."""
         meta = self.get_metadata()
         size, shards = meta["epoch_size"], meta["number_of_shards"]
         if meta["pad_last_batch"]:

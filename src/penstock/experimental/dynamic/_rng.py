@@ -139,7 +139,7 @@ def set_seed(seed: int) -> None:
 
 
 def drawn(rng: Any, name: str) -> Callable[[], int]:
-    """What draws the seed of one call."""
+    """Returns a function that draws the seed of a call."""
     if rng is None:
         rng = get_default_rng()
     elif not isinstance(rng, RNG):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures and docstrings of the imperative functions. Imported when asked for: help(), stubs, documentation."""
+"""Signatures and docstrings of the imperative functions. Imported on demand: help(), stubs, documentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 from ...core.op import Arg, Operator
 from ...registry import signatures
 
-# How DALI calls inputs that are not just "input".
+# DALI's names of inputs other than "input".
 _INPUTS = {
     "bbox_rotate": "bboxes labels",
     "expand_dims": "data",
@@ -49,8 +49,8 @@ CALL = {
 
 
 def input_names(cls: type[Operator], place: str = "") -> list[tuple[str, bool]]:
-    """Names of the inputs, as they are in the module `place`, and whether each is required; "*inputs" for any number of
-    more."""
+    """Names of the inputs in the module `place`, and whether each is required. "*inputs" stands for any number of
+    further ones."""
     lo, hi = cls.inputs
     if hi > _MANY:
         return [*((f"input_{i}", True) for i in range(lo)), ("*inputs", False)]
@@ -60,7 +60,7 @@ def input_names(cls: type[Operator], place: str = "") -> list[tuple[str, bool]]:
 
 
 def arguments(cls: type[Operator]) -> list[Arg]:
-    """Those that functions of the imperative mode have."""
+    """The arguments of an operator's imperative function."""
     return [a for a in signatures.arguments(cls) if a.name not in _NOT_HERE]
 
 

@@ -7,7 +7,7 @@ import threading
 from typing import Any, ClassVar, overload
 
 _local = threading.local()
-_default: dict[int, Stream] = {}  # by the number of the GPU
+_default: dict[int, Stream] = {}  # by index of the GPU
 
 
 class _CreateNew:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def subscript(value: Value, key: Any) -> Any:
-    """What `value[key]` is, of each sample; integers of the key may be tensors, or batches of one for each sample."""
+    """Applies `[key]` to each sample. Integers of the key may be tensors, or batches with one per sample."""
     from ...graph.subscript import subscript as of_nodes
     from ._invoke import invoke, put_in, size_of, take_out
 
@@ -35,7 +35,7 @@ def subscript(value: Value, key: Any) -> Any:
 
 
 class BatchedSlice:
-    """What `batch.slice` is: `batch.slice[...]` is the batch of `sample[...]`."""
+    """The type of `batch.slice`: `batch.slice[...]` is the batch of `sample[...]`."""
 
     def __init__(self, batch: Batch):
         self._batch = batch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tensors and batches share: data that is there, or the output of a call that is computed when it is needed."""
+"""Base of tensors and batches: existing data, or the output of a call that is computed when needed."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 class Value(Operands):
-    """Base of `Tensor`, which is a batch of one sample inside, and `Batch`."""
+    """Base of `Batch` and `Tensor`, which internally is a batch of one sample."""
 
     __slots__ = ("__weakref__", "_device_type", "_external", "_index", "_invocation", "_known", "_n")
 
     _is_batch: ClassVar[bool] = False
-    _kinds: ClassVar[dict[bool, Any]] = {}  # Tensor and Batch
+    _kinds: ClassVar[dict[bool, Any]] = {}  # {False: Tensor, True: Batch}
 
-    _known: Samples | None  # once it is there
-    _invocation: Invocation | None  # as long as it isn't
+    _known: Samples | None  # None until computed
+    _invocation: Invocation | None  # None once computed
     _index: int
     _n: int
     _device_type: str
-    _external: bool  # memory of the program, which may write to it
+    _external: bool  # memory that the program may write to
 
     @staticmethod
     def _of(inv: Invocation, index: int, n: int | None, device: str) -> Any:
-        """What stands for an output of a call: a batch of n, or a tensor if n is None."""
+        """Creates the handle of a call's output: a batch of n, or a tensor if n is None."""
         cls = Value._kinds[n is not None]
         self = object.__new__(cls)
         self._known, self._invocation, self._index = None, inv, index
@@ -45,15 +45,15 @@ class Value(Operands):
 
     @classmethod
     def _made_of(cls, samples: Samples, external: bool = False) -> Any:
-        """What has these samples."""
+        """Creates a value with these samples."""
         self = object.__new__(cls)
         self._take(samples, external)
         return self
 
     if not TYPE_CHECKING:  # type checkers know what there is
 
-        def __getattr__(self, name: str) -> Any:  # for what is not there
-            if hasattr(type(self), name):  # a property that is an AttributeError says why
+        def __getattr__(self, name: str) -> Any:  # for missing attributes
+            if hasattr(type(self), name):  # shows the AttributeError raised by a property
                 return object.__getattribute__(self, name)
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{of_value(name)}")
 
@@ -63,25 +63,25 @@ class Value(Operands):
         self._external = external
 
     def _samples(self) -> Samples:
-        """The data, computed if it has to be."""
+        """The data; computes it if necessary."""
         known = self._known
         if known is None:
             inv = self._invocation
             if inv is not None:
                 self._known = known = inv.result(self._index)
                 self._invocation = None
-            else:  # another thread was quicker
+            else:  # another thread was faster
                 known = self._known
                 assert known is not None
         return known
 
     def _edge(self) -> Samples | Edge:
-        """The data, or the call that it comes from."""
+        """The data, or the call that computes it."""
         inv = self._invocation
         if self._known is not None or inv is None:
             assert self._known is not None
             return self._known
-        if inv.done and inv.error is None:  # an error comes out of the results, whenever it happens
+        if inv.done and inv.error is None:  # errors are raised when results are read
             return self._samples()
         return inv, self._index
 
@@ -137,23 +137,23 @@ class Value(Operands):
         return moved(self, device)
 
     def _host(self) -> Samples:
-        """The data where the CPU can read it."""
+        """The data in host memory."""
         samples = self._samples()
         return samples if samples.on_host else samples.download()  # type: ignore[attr-defined]
 
-    # NumPy leaves operators between its arrays and these to the methods here.
+    # Makes NumPy defer to the operators defined here.
     __array_ufunc__ = None
 
 
 def moved(value: Value, device: _device.Device) -> Any:
-    """The same on another device."""
+    """Copies a value to another device."""
     from ._invoke import invoke
 
     n = value._n if value._is_batch else None
     on_gpu = value._device_type == "gpu"
     if device.device_type == "cpu":
         return invoke("to cpu", lambda nodes: nodes[0].cpu(), [value], n, "cpu()", value._device_id())
-    if on_gpu:  # from one GPU to another, through the host
+    if on_gpu:  # from GPU to GPU through the host
         value = moved(value, _device.Device.CPU)
     return invoke("to gpu", lambda nodes: nodes[0].gpu(), [value], n, "gpu()", device.device_id)
 
@@ -165,7 +165,7 @@ def relabelled(samples: Samples, layout: str) -> Samples:
 
 
 def text_of(kind: str, values: str, value: Value, rest: str) -> str:
-    """What `repr` gives."""
+    """The text of `repr`."""
     lines = ["    " + line if line else line for line in values.split("\n")]
     lines[-1] += ","
     lines.append(f"    dtype={value.dtype},")

@@ -16,7 +16,7 @@ _AUTOMATIC = "__op_"
 class _State(NamedTuple):
     value: Any
     type_name: str | None
-    dirty: bool  # not given to its object yet
+    dirty: bool  # not yet restored to its object
 
 
 class Checkpoint:
@@ -179,7 +179,7 @@ class Checkpoint:
         whole = f"{path}.{os.getpid()}.tmp"
         with open(whole, "w") as file:
             file.write(text)
-        os.replace(whole, path)  # a file is there whole or not at all
+        os.replace(whole, path)  # atomic: the file is complete or does not exist
         return path
 
     def load(self, filename: str) -> str:
@@ -200,7 +200,7 @@ def _has_number(filename: str) -> bool:
 
 
 def _numbered(filename: str) -> list[tuple[int, str]]:
-    """The files whose names are `filename` with a number."""
+    """The numbered files that match `filename`, with their numbers."""
     folder, name = os.path.split(filename)
     pattern = "".join(
         re.escape(text) + ("" if field is None else r"(\d+)") for text, field, _, _ in string.Formatter().parse(name)

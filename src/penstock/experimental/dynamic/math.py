@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _as_in_graphs(function: Any) -> Any:
-    """Gives it the text of the graph's function of its name."""
+    """Copies the docstring of the graph function with the same name."""
     function.__doc__ = getattr(_graph, function.__name__).__doc__
     return function
 

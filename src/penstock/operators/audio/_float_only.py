@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators on spectra have in common: they take float32."""
+"""Base of operators that accept only float32."""
 
 from ...core.batch import Spec
 from ...core.op import Arguments, Operator
 
 
 class FloatOnly(Operator, abstract=True):
-    """Base of the operators that take float32 only, as DALI's do."""
+    """Base of operators that accept only float32, as in DALI."""
 
     by_frame = False
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random stretches of an axis that are filled, as SpecAugment has them."""
+"""Fills random ranges of an axis, as in SpecAugment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.op import Arg, Arguments, PerSample, Pointwise, Seeded
 
 
 class Mask(Seeded, Pointwise, abstract=True):
-    """Base of `time_mask` and `freq_mask`, which differ in the axis, and in the bound of the widths."""
+    """Base of `time_mask` and `freq_mask`, which differ in the axis and in the maximum width."""
 
     traced = False
     module = "audio"
@@ -30,7 +30,7 @@ class Mask(Seeded, Pointwise, abstract=True):
             raise ValueError(f"{self.display_name()}: num_masks takes 0 or more; got {self.values['num_masks']}")
 
     def widest(self, a: Arguments, extent: np.ndarray) -> np.ndarray:
-        """(n,) the largest widths, for axes of so many elements."""
+        """Maximum widths (n,) for axes of `extent` (n,) elements."""
         return np.minimum(a.max_width.astype("i8"), extent)
 
     def plan(self, a: Arguments, x: Spec) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the headers of a batch of encoded sounds say, read natively in one call."""
+"""Reads the headers of a batch of audio files, in one native call."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _info_type() -> np.dtype:
 
 
 def read_headers(batch: Batch | None, native: Native = IMMEDIATE) -> np.ndarray:
-    """(n,) records of frames, rate (Hz), channels, and where and how the samples are stored (offset, encoding).
-    SampleErrors names what can't be read."""
+    """Records (n,) of frames, rate (Hz), channels, and position and format of the samples (offset, encoding). Raises
+    SampleErrors for unreadable files."""
     assert batch is not None
     spec = batch.spec
     if spec.ndim != 1 or spec.dtype.name not in ("uint8", "int8"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose output elements are fixed weighted sums along one axis."""
+"""Base of operators that compute fixed weighted sums along one axis."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from ._float_only import FloatOnly
 
 
 def sums_of(matrix: np.ndarray) -> dict[str, np.ndarray]:
-    """What kernels/audio/weighted_sums.h needs to multiply by a (out, in) matrix, of whose rows only what lies between
-    the first and the last weight is used."""
-    used = np.pad(matrix != 0, ((0, 0), (0, 1)))  # a column behind them, as an axis may be empty
+    """Arguments of kernels/audio/weighted_sums.h for multiplication by a matrix (out, in). Of each row, only the part
+    from the first to the last non-zero weight is used."""
+    used = np.pad(matrix != 0, ((0, 0), (0, 1)))  # an additional column, as the axis may be empty
     begin = np.where(used.any(axis=1), used.argmax(axis=1), 0)
     end = np.where(used.any(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1), 0)
     rows = [row[b:e] for row, b, e in zip(matrix, begin, end)]
@@ -26,12 +26,12 @@ def sums_of(matrix: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class WeightedSums(FloatOnly, abstract=True):
-    """Base of such operators; `plan` leaves the axis, `a.at`. Samples of a batch may differ in its extent."""
+    """Base class. `plan` sets the axis, `a.at`. Its extent may differ between the samples of a batch."""
 
     kernel = "audio/weighted_sums"
 
     def sums(self, extent: int) -> dict[str, np.ndarray]:
-        """`sums_of` the matrix for an axis of that extent."""
+        """`sums_of` the matrix for an axis of extent `extent`."""
         raise NotImplementedError
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Audio(Operator):
     kernel = "audio/decode_audio"
     devices = ("cpu",)
     reads_rest = True
-    windowed = "?"  # axes without a name: all of them
+    windowed = "?"  # all axes; they have no names
     peeks: ClassVar[tuple[int, ...]] = (0,)
 
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, f"Type of the samples, one of {', '.join(_TYPES)}.")

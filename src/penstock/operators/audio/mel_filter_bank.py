@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spectra on the mel scale, on which steps of pitch sound alike."""
+"""Spectra on the mel scale."""
 
 from functools import cache
 
@@ -9,8 +9,8 @@ from ...core.batch import Spec
 from ...core.op import Arg, Arguments
 from ._weighted_sums import WeightedSums, sums_of
 
-_LINEAR_TO = 1000.0  # Hz; up to there Slaney's scale is linear, a mel being 200 / 3 Hz
-_STEP = 0.068751777  # from there on, a mel is this much in the natural logarithm of the frequency
+_LINEAR_TO = 1000.0  # Hz; below, Slaney's scale is linear, with 200 / 3 Hz per mel
+_STEP = 0.068751777  # above, natural logarithm of the frequency ratio per mel
 
 
 class MelFilterBank(WeightedSums):
@@ -93,13 +93,13 @@ class MelFilterBank(WeightedSums):
 def _bank(
     bins: int, n: int, sample_rate: float, low: float, high: float, formula: str, normalize: bool
 ) -> dict[str, np.ndarray]:
-    """The filters' weights for a spectrum of that many bins."""
+    """Weights of the filters for a spectrum of `bins` bins."""
     first, last = _mel(np.array([low, high]), formula)
     edges = _hertz(np.linspace(first, last, n + 2), formula)
     hertz = np.arange(bins) * (sample_rate / 2 / max(bins - 1, 1))
     begin, middle, end = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     weights = np.minimum((hertz - begin) / (middle - begin), (end - hertz) / (end - middle))
-    weights = np.where(weights > 1e-9, weights, 0)  # at the ends, rounding leaves almost nothing
+    weights = np.where(weights > 1e-9, weights, 0)  # removes rounding errors at the ends
     return sums_of(weights * (2 / (end - begin)) if normalize else weights)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a signal is not silent."""
+"""Finds the part of a signal that is not silent."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the headers of encoded sounds say."""
+"""Reads the headers of audio files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter that lifts high frequencies of speech."""
+"""The filter that amplifies high frequencies of speech."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals as they sound in a room, of which the impulse response is known."""
+"""Convolves signals with the impulse response of a room."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Spectrogram(FloatOnly):
             n = v["window_length"]
             window = 0.5 * (1 - np.cos(2 * np.pi * (np.arange(n) + 0.5) / n))
         self.window = np.array(window, "f4")[None]
-        self.window.setflags(write=False)  # the same for all batches
+        self.window.setflags(write=False)  # shared by all batches
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
@@ -89,7 +89,7 @@ class Spectrogram(FloatOnly):
         if self.values["center_windows"]:
             a.windows = a.length // a.window_step + 1
             return
-        # As DALI does, a window is taken too if it reaches less than a step over the end, where it finds zeros.
+        # As in DALI, a window that exceeds the end by less than a step is included, padded with zeros.
         fits = a.length > a.window_length - a.window_step
         a.windows = np.where(fits, np.maximum(a.length - a.window_length, 0) // a.window_step + 1, 0)
         SampleErrors.where(

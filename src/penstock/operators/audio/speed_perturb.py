@@ -51,7 +51,7 @@ class SpeedPerturb(Operator):
             raise TypeError(f"the input has the type {x.dtype.name}; supported: {', '.join(_TYPES)}")
         if x.ndim not in (1, 2):
             raise ValueError(f"a signal has one dimension (time) or two (time, channels); the input has {x.ndim}")
-        # float32 holds 0.9 as 0.89999998: the length is that of the number that was meant.
+        # Rounds, as float32 stores 0.9 as 0.89999998, which would change the length.
         a.rate = np.floor(a.speed.astype("f8") * 1e6 + 0.5) / 1e6
         SampleErrors.where(
             ~((a.rate > 0) & np.isfinite(a.rate)), lambda i: f"speed {a.speed[i]} is not a number above 0"

@@ -36,6 +36,6 @@ class TimeMask(Mask):
         super().plan(a, x)
 
     def widest(self, a: Arguments, extent: np.ndarray) -> np.ndarray:
-        # float32 holds 0.05 as 0.05000000075, and 0.7 as 0.699999988.
+        # Rounds, as float32 stores 0.05 as 0.05000000075, and 0.7 as 0.699999988.
         share = np.floor(a.max_fraction.astype("f8") * 1e6 + 0.5) / 1e6
         return np.minimum(super().widest(a, extent), np.floor(share * extent + 1e-6).astype("i8"))

@@ -39,6 +39,6 @@ class ToDecibels(FloatOnly):
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         with np.errstate(divide="ignore", over="ignore"):
             ratio = np.float32(10.0 ** (np.float64(a.cutoff_db) / np.float64(a.multiplier)))
-        smallest = np.nextafter(np.float32(0), np.float32(1))  # whose logarithm is finite
+        smallest = np.nextafter(np.float32(0), np.float32(1))  # has a finite logarithm
         params = {"multiplier": a.multiplier, "smallest": float(max(ratio, smallest))}
         return {**params, "reference": a.reference} if a.reference else params

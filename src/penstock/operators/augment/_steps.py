@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of automatic augmentation as the rows that kernels/augment/augment.h describes: a kind, its values, and in
-the last place the probability."""
+"""The steps of automatic augmentation as rows of kernels/augment/augment.h: kind, values and, last, the probability."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ from ..color._color_matrix import color_matrix
 FLOATS, PROBABILITY = 16, 15
 WARP, COLOR, FILTER, CONTRAST = 1, 2, 3, 9
 NAMES = {WARP: "warp", COLOR: "color", FILTER: "sharpness", CONTRAST: "contrast"}
-CHANNELS = {COLOR: (3,), CONTRAST: (1, 3)}  # accepted numbers of channels
+CHANNELS = {COLOR: (3,), CONTRAST: (1, 3)}  # supported numbers of channels
 
 
 def _shear(p: np.ndarray) -> np.ndarray:
-    """x, y: the inverse of [[1, x], [y, 1]], as the kernel goes from output to input."""
+    """From (x, y): the inverse of [[1, x], [y, 1]], as the kernel maps output to input."""
     one, zero = np.ones(len(p)), np.zeros(len(p))
     with np.errstate(divide="ignore", invalid="ignore"):
         inverse = np.stack([one, -p[:, 0], zero, -p[:, 1], one, zero], axis=1) / (1 - p[:, :1] * p[:, 1:])
@@ -25,7 +24,7 @@ def _shear(p: np.ndarray) -> np.ndarray:
 
 
 def _translate(p: np.ndarray) -> np.ndarray:
-    """x, y: by how much the content moves, to the right and down."""
+    """From (x, y): distance by which the content moves right and down."""
     one, zero = np.ones(len(p)), np.zeros(len(p))
     return np.stack([one, zero, -p[:, 0], zero, one, -p[:, 1]], axis=1)
 
@@ -36,7 +35,7 @@ def _translate_relative(p: np.ndarray) -> np.ndarray:
 
 
 def _rotate(p: np.ndarray) -> np.ndarray:
-    """Degrees, counter-clockwise, around the centre."""
+    """From an angle in degrees, counter-clockwise, around the centre."""
     radians = (p[:, 0].astype("f4") * np.float32(np.pi / 180)).astype("f8")
     c, s, zero, one = np.cos(radians), np.sin(radians), np.zeros(len(p)), np.ones(len(p))
     return np.stack([c, -s, zero, s, c, zero, one], axis=1)
@@ -50,7 +49,7 @@ def _values(p: np.ndarray) -> np.ndarray:
     return p
 
 
-# The kernel's kind, how many values there are, and what the kernel is told.
+# The kernel's kind, the number of parameters, and their conversion to the kernel's values.
 STEPS: dict[str, tuple[int, int, Callable[[np.ndarray], np.ndarray]]] = {
     "identity": (0, 0, _values),
     "shear": (WARP, 2, _shear),
@@ -71,8 +70,7 @@ STEPS: dict[str, tuple[int, int, Callable[[np.ndarray], np.ndarray]]] = {
 
 
 def rows_of(name: str, parameters: np.ndarray | None) -> np.ndarray:
-    """(n, 1, FLOATS) steps that are done for certain, from values (n, ...). Without `parameters` one whose values don't
-    matter."""
+    """Steps (n, 1, FLOATS) with probability 1, from parameters (n, ...). Without `parameters`, one step with zeros."""
     kind, count, convert = STEPS[name]
     if parameters is None:
         parameters = np.zeros((1, count))

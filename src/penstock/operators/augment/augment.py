@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic augmentation: each sample is changed in a way of its own, all by one kernel."""
+"""Automatic augmentation: one kernel applies different steps to each sample."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ class Augment(Seeded):
         return self.array[rows]
 
     def _drawn(self, a: Arguments) -> np.ndarray:
-        """(n, stages, FLOATS) steps."""
+        """The drawn steps (n, stages, FLOATS)."""
         stages, bins = self.values["stages"], self.values["bins"]
         bits = a.random.bits(3 * stages + 1).astype("u8")
         if self.values["policies"]:
             rows = _choose(bits[:, -1:], self.choices) * stages + np.arange(stages)
         else:
             rows = _choose(bits[:, :stages], self.choices)
-        # The sign is the lowest bit of the word that the bin is drawn from by its highest ones.
+        # The sign is the lowest bit of the word whose highest bits determine the bin.
         word = bits[:, stages : 2 * stages]
         rows = (rows * bins + _choose(word, bins)) * 2 + (word & np.uint64(1)).astype("i8")
         steps = self.array[rows]
@@ -126,5 +126,5 @@ class Augment(Seeded):
 
 
 def _choose(bits: np.ndarray, n: int) -> np.ndarray:
-    """Integers below n from 32-bit words, each as likely but for 2^-32 n."""
+    """Integers below n from 32-bit words, uniform up to a relative error of 2^-32 n."""
     return ((bits * np.uint64(n)) >> np.uint64(32)).astype("i8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of boxes and labels that operators take together."""
+"""Checks of boxes and their labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FLOAT32, _INT32 = np.dtype("f4"), np.dtype("i4")
 
 
 def check_boxes(boxes: Spec, numbers: tuple[int, ...] = (4,)) -> None:
-    """Boxes are float32 of the shape (boxes, one of `numbers`)."""
+    """Checks that boxes are float32 of shape (boxes, one of `numbers`)."""
     if boxes.dtype != _FLOAT32:
         raise ValueError(f"boxes (input 0) must be float32, got {boxes.dtype.name}; fn.cast them")
     accepted = " or ".join(f"(boxes, {k})" for k in numbers)
@@ -26,7 +26,7 @@ def check_boxes(boxes: Spec, numbers: tuple[int, ...] = (4,)) -> None:
 
 
 def check_labels(labels: Spec, counts: np.ndarray) -> None:
-    """Labels are int32, with one slice along the first axis for each of `counts` boxes."""
+    """Checks that labels are int32, with one slice along the first axis for each of `counts` (n,) boxes."""
     if labels.dtype != _INT32:
         raise ValueError(f"labels (input 1) must be int32, got {labels.dtype.name}; fn.cast them")
     given = labels.shape[:, 0] if labels.ndim else np.zeros(labels.n, "i8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounding boxes of an image that was put on a canvas."""
+"""Bounding boxes of an image that was pasted onto a canvas."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounding boxes that follow the rotation of their image."""
+"""Rotates bounding boxes with their image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 from ._boxes import check_boxes, check_labels
 
 _MODES = ("expand", "halfway", "fixed")  # in the order of kernels/bbox/bbox_rotate.h
-_GIVEN = 2  # what is neither the enclosing size nor keep_size
+_GIVEN = 2  # size given; neither enclosing nor keep_size
 
 
 class BBoxRotate(Operator):
@@ -91,7 +91,7 @@ class BBoxRotate(Operator):
             SampleErrors.where(bad, lambda i: f"size must be positive, got {a.size[i].tolist()}")
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
-        """What there is room for."""
+        """Maximum shapes of the outputs."""
         return tuple(x.like(layout="") for x in inputs)
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:

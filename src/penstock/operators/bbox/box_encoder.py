@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes and labels as the targets of anchors."""
+"""Encodes boxes and labels as targets of anchors."""
 
 from __future__ import annotations
 

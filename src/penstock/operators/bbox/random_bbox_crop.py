@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random windows in which boxes can be seen."""
+"""Random crop windows that contain boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample, Seeded
 from ._boxes import check_boxes, check_labels
 
-_ENDLESS = 100_000  # attempts of a search without a limit of its own
+_ENDLESS = 100_000  # attempts of a search without a limit
 
 _FLOAT32, _INT32 = np.dtype("f4"), np.dtype("i4")
 _ONES = {dims: np.ones((1, dims), "f4") for dims in (2, 3)}
@@ -137,7 +137,7 @@ class RandomBBoxCrop(Seeded):
         }
 
     def outputs(self, a: Arguments, boxes: Spec, *labels: Spec) -> tuple[Spec, ...]:
-        """What there is room for."""
+        """Maximum shapes of the outputs."""
         window = Spec(np.full((a.n, 1), a.dims), _FLOAT32)
         along = [x.like(layout="") for x in (boxes, *labels)]
         if self.values["output_bbox_indices"]:
@@ -169,7 +169,8 @@ class RandomBBoxCrop(Seeded):
         return first // 2
 
     def _columns(self, dims: int) -> dict[str, object]:
-        """Those that are the same for every batch; kept, as rows of arguments that have them already keep them."""
+        """Columns that are the same for every batch. The same arrays are returned, so that cached argument rows can be
+        reused."""
         if dims not in self._kept:
             columns = self._make_columns(dims)
             for column in columns.values():
@@ -204,7 +205,7 @@ class RandomBBoxCrop(Seeded):
         }
 
     def _in_pixels(self, shape: np.ndarray | None, name: str, dims: int) -> np.ndarray:
-        """(n, dims) in x, y, z from the argument; ones if it is not given."""
+        """The argument (n, dims) in the order x, y, z; ones if it is not given."""
         if shape is None:
             return _ONES[dims]
         layout = self.values["shape_layout"] or "WHD"[:dims]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The crop that SSD is trained with, of images, boxes and labels at once."""
+"""Crops images, boxes and labels as in the training of SSD."""
 
 from __future__ import annotations
 

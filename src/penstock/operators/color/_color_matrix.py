@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Base of the operators that mix the three channels of a pixel: out = matrix * in + offset.
 
-Hue is turned and saturation scaled in the YIQ space of NTSC television, whose matrix is rounded to three digits.
+Hue is rotated and saturation scaled in the YIQ space of NTSC television, with its matrix rounded to three digits.
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ class ColorMatrix(ValueOperator, abstract=True):
     types = ("uint8", "int16", "int32", "float16", "float32")
     layouts = ("HWC", "FHWC", "DHWC")
     kernel = "color/color_matrix"
-    windowed = "FDHW"  # a channel is made of all of them
+    windowed = "FDHW"  # not C: an output channel depends on all input channels
 
     def plan(self, a: Arguments, x: Spec) -> None:
         super().plan(a, x)
         check_channels(x, 3)
 
     def matrix(self, a: Arguments, hue=None, saturation=None, value=None, contrast=None) -> np.ndarray:
-        """(n, 9) float32: as `color_matrix` of columns (n,), `scale` being `value * contrast`; None has no effect."""
+        """`color_matrix` of columns (n,) with `scale = value * contrast`, (n, 9), float32. None has no effect."""
         out, at = a.native.allocate((a.n, 9), _FLOAT32)
         columns = (hue, saturation, value, contrast)
         a.native.call("color_matrices", a.n, *columns, _RGB_TO_YIQ, _YIQ_TO_RGB, at)
@@ -51,7 +51,8 @@ class WithImageType(ColorMatrix, abstract=True):
 
 
 def color_matrix(n: int, hue=0.0, saturation=1.0, scale=1.0) -> np.ndarray:
-    """(n, 9) matrices on RGB that turn the hue by `hue` degrees, multiply the saturation, then all channels by `scale`.
+    """Matrices (n, 9) on RGB that rotate the hue by `hue` degrees, multiply the saturation, then all channels by
+    `scale`.
 
     The arguments are columns (n,) or numbers."""
     angle, chroma = np.radians(np.asarray(hue, "f8")), np.asarray(saturation, "f8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators on colours and values have in common: an output type of their own, and which types they take."""
+"""Base of operators on colours and values: supported types, and the output type."""
 
 from typing import ClassVar
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours from the mosaic of a sensor."""
+"""Converts the Bayer pattern of a sensor to colours."""
 
 from collections.abc import Callable
 from typing import Any
@@ -97,5 +97,6 @@ class Debayer(Operator):
         return x.like(shape=np.concatenate([x.shape[:, :2], channels], axis=1), layout="HWC")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        # The tile of `blue_position` begins where blue is red's diagonal neighbour.
+        # The kernel takes the position of red, which is diagonal to blue. It equals `blue_position`, as this counts
+        # from the second row and column.
         return {"algorithm": _ALGORITHMS[a.algorithm or "bilinear_ocv"], "row": a.blue[:, 0], "column": a.blue[:, 1]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Black squares on a grid."""
+"""Masks squares on a grid."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Operator, PerSample
 
-_MOST = 65500  # pixels a side that libjpeg takes
+_MOST = 65500  # libjpeg's limit, pixels per side
 _PLANES = 384  # samples of YCbCr in a macroblock
 
 
@@ -54,7 +54,7 @@ class JpegCompressionDistortion(Operator):
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         origin, stored = out.origin[:, :2], out.stored[:, :2]
-        # Macroblocks of 16 x 16 pixels that the window needs, with a sample of chroma (2 x 2 pixels) around it.
+        # Macroblocks of 16 x 16 pixels that the window needs, including a border of one chroma sample (2 x 2 pixels).
         first = np.maximum(origin // 2 - 1, 0) // 8
         last = np.minimum((origin + stored - 1) // 2 + 1, (x.shape[:, :2] + 1) // 2 - 1) // 8
         macroblocks = (last - first + 1).prod(axis=1) * (stored > 0).all(axis=1)

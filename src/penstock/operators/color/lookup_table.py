@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers replaced by the values of a table."""
+"""Replaces integers by the values of a table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LookupTable(Pointwise):
         for key, value in zip(keys, values):
             table[key] = value
         self.table = _saturated(table, self.type).view("u1")[None]
-        self.table.setflags(write=False)  # the same for all batches
+        self.table.setflags(write=False)  # shared by all batches
         self.size = len(table) - 1
 
     def plan(self, a: Arguments, x: Spec) -> None:
@@ -75,7 +75,7 @@ def _saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         info = np.iinfo(dtype)
         whole = np.trunc(np.nan_to_num(x.astype("f8"), posinf=np.inf, neginf=-np.inf))
         whole += np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
-        # The largest integers of 64 bits are no doubles, the powers of two behind them are.
+        # The largest 64-bit integers can't be represented in double, but the next powers of two can.
         top = 2.0 ** (8 * dtype.itemsize - (dtype.kind == "i"))
         out = np.clip(whole, float(info.min), np.nextafter(top, 0)).astype(dtype)
         out[whole >= top] = info.max

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators of conditionals share."""
+"""Shared by the operators of conditionals."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ...core.batch import Batch
 from ...core.errors import ArgumentValueError
 
-# Samples up to this many bytes are copied: an array is quicker to make and to read than as many pointers.
+# Samples up to this size in bytes are copied: one array is faster to create and to read than one pointer per sample.
 SMALL_BYTES = 256
 
 
 def truth(condition: Batch, what: str = "a condition of `if`") -> np.ndarray:
-    """(n,) booleans. ValueError if the samples are no scalars."""
+    """Booleans of shape (n,). Raises ValueError if the samples are not scalars."""
     if condition.spec.ndim:
         raise ValueError(
             f"{what} has to be a scalar of each sample (a tensor of 0 dimensions); got one of {condition.spec.ndim} "
@@ -27,7 +27,7 @@ def truth(condition: Batch, what: str = "a condition of `if`") -> np.ndarray:
 
 
 def is_small(batch: Batch) -> bool:
-    """Whether the samples are few bytes each and have one shape, and can be copied at once."""
+    """Whether the samples are small and have the same shape, so that one copy is enough."""
     spec = batch.spec
     if not (batch.on_host and spec.n):
         return False
@@ -35,8 +35,8 @@ def is_small(batch: Batch) -> bool:
 
 
 def made_by_if(name: str) -> ArgumentValueError:
-    """The error of a program that calls this operator by itself: the batches of a branch have fewer samples than the
-    pipeline's, which only the branches of an `if` are known to have."""
+    """The error for a direct call of this operator: a branch has batches smaller than the pipeline's, which only the
+    branches of an `if` support."""
     return ArgumentValueError(
         f"fn.{name} is created by `if` and can't be called: write `if condition: x = ...` in a function decorated with "
         "@pipeline_def(enable_conditionals=True)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points under a matrix."""
+"""Applies a linear transformation to points."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CoordTransform(Operator):
             )
 
     def _map(self, a: Arguments, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-        """The matrix (n, e, d) and what is added (n, e)."""
+        """The matrix (n, e, d) and the offset (n, e)."""
         given, name, width = (a.M, "M", d) if a.MT is None else (a.MT, "MT", d + 1)
         if given is None:
             given = np.ones((n, 1), "f4")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all image decoders have in common: arguments, headers before pixels, a window of the image."""
+"""Base of image decoders: arguments, reading of headers, the window to decode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMOVED = "it was removed and has no effect"
 
 
 class Decoder(Operator, abstract=True):
-    """Decodes a window of an image; `place` says which."""
+    """Decodes a window of an image, which `place` selects."""
 
     traced = False
     module = "decoders"
@@ -97,12 +97,11 @@ class Decoder(Operator, abstract=True):
         self.place(a)
 
     def scale(self, a: Arguments, info: np.ndarray) -> np.ndarray | None:
-        """(n,) denominators 1, 2, 4 or 8 by which JPEG is scaled down in the DCT domain; None: 1 for all."""
+        """Denominators (n,), 1, 2, 4 or 8, for downscaling JPEG in the DCT domain. None: 1 for all."""
         return None
 
     def place(self, a: Arguments) -> None:
-        """Puts the window of the image on `a`: `y`, `x`, `h`, `w`, each (n,) or a number; all of it if not
-        overridden."""
+        """Sets the window `a.y`, `a.x`, `a.h`, `a.w`, each (n,) or a number. By default, the whole image."""
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec:
         shape = a.whole
@@ -124,7 +123,7 @@ class Decoder(Operator, abstract=True):
         }
 
     def refuse_outside(self, a: Arguments) -> None:
-        """SampleErrors for windows that reach out of the image."""
+        """Raises SampleErrors for windows that exceed the image."""
         bad = (a.y < 0) | (a.x < 0) | (a.h < 0) | (a.w < 0) | (a.y + a.h > a.height) | (a.x + a.w > a.width)
         SampleErrors.where(
             bad,

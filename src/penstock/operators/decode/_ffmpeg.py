@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 from ...core import kernels
 
-# Majors of libavcodec and of the libavutil that belongs to it, newest first.
+# Major versions of libavcodec with the corresponding libavutil, newest first.
 _MAJORS = ((63, 61), (62, 60), (61, 59), (60, 58), (59, 57), (58, 56))
 _opening = threading.Lock()
-_opened: list[tuple[str, int]] = []  # where from, and the version of libavcodec
+_opened: list[tuple[str, int]] = []  # origin, version of libavcodec
 
 
 def open_ffmpeg() -> tuple[str, tuple[int, int, int]]:
-    """Where the libraries are from, and the version of libavcodec. ImportError if there are none."""
+    """The origin of the libraries, and the version of libavcodec. Raises ImportError if there are none."""
     with _opening:
         if not _opened:
             _opened.append(_open())
@@ -30,7 +30,7 @@ def open_ffmpeg() -> tuple[str, tuple[int, int, int]]:
 
 
 def codecs() -> dict[str, bool]:
-    """The kinds of video that can be read, by FFmpeg's names of their decoders, and whether this FFmpeg has them."""
+    """The supported video codecs, by FFmpeg's decoder names, and whether this FFmpeg has the decoder."""
     open_ffmpeg()
     found: dict[str, bool] = {}
     name = ctypes.create_string_buffer(16)
@@ -58,12 +58,12 @@ def _open() -> tuple[str, int]:
 
 
 def _candidates() -> Iterator[tuple[str, str, str]]:
-    """Where from, and the paths of libavutil and libavcodec."""
+    """Candidates in order: origin, paths of libavutil and libavcodec."""
     named = os.environ.get("PENSTOCK_FFMPEG")
     if named:
         yield from _in_folder(named, named)
         return
-    import importlib.util  # here, as `import penstock` has to be quick
+    import importlib.util  # imported here to keep `import penstock` fast
 
     package = importlib.util.find_spec("av")
     if package is not None and package.origin:
@@ -75,7 +75,7 @@ def _candidates() -> Iterator[tuple[str, str, str]]:
 
 
 def _in_folder(place: str, folder: str) -> Iterator[tuple[str, str, str]]:
-    import glob  # here, as `import penstock` has to be quick
+    import glob  # imported here to keep `import penstock` fast
 
     util, codec = (sorted(glob.glob(os.path.join(folder, f"{name}*.so*"))) for name in ("libavutil", "libavcodec"))
     if util and codec:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which frames of a video its decoder is asked for."""
+"""Selection of the frames that the video decoder decodes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _RANGE = ("start_frame", "end_frame", "sequence_length", "stride")
 def wanted_frames(
     a: Arguments, total: np.ndarray, is_key: Callable[[int], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n, most) numbers of the frames to decode, of which some may lie outside of a video, and how many each sample
-    has. `total` (n,) frames are in the videos; `is_key(i)` says which of sample i are key frames."""
+    """Numbers (n, most) of the frames to decode, which may be outside the video, and their count (n,). `total` (n,):
+    frames of the videos; `is_key(i)`: booleans, the key frames of sample i."""
     _check_given(a)
     if "frames" in a.given:
         return _listed(a, total)
@@ -29,7 +29,7 @@ def wanted_frames(
 
 
 def _check_given(a: Arguments) -> None:
-    """ValueError if arguments contradict each other."""
+    """Raises ValueError for contradictory arguments."""
     samplers = [k for k in ("clip_pos", "uniform_sample", "key_frames") if k in a.given and getattr(a, k) is not False]
     ranges = [k for k in (*_RANGE, *samplers) if k in a.given]
     if "frames" in a.given and ranges:
@@ -105,14 +105,14 @@ def _start(a: Arguments, total: np.ndarray) -> np.ndarray:
 
 
 def _bounds(a: Arguments, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) first frame and end, exclusive."""
+    """First frame (n,) and end (n,), exclusive."""
     start, end = _start(a, total), total if a.end_frame is None else a.end_frame.astype("i8")
     SampleErrors.where(end <= start, lambda i: f"end_frame ({end[i]}) must be greater than start_frame ({start[i]})")
     return start, end
 
 
 def _placed(a: Arguments, last: np.ndarray) -> np.ndarray:
-    """First frames by `clip_pos`, of which `last` (n,) is the greatest where the whole range is in the video."""
+    """First frames by `clip_pos`. `last` (n,): the last first frame with the whole range inside the video."""
     at, last = a.clip_pos.astype("f8"), np.maximum(last, 0)
     SampleErrors.where(~((at >= 0) & (at <= 1)), lambda i: f"clip_pos takes 0 to 1; got {at[i]:g}")
     return np.minimum((at * (last + 1)).astype("i8"), last)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the headers of a batch of encoded images say, read natively in one call."""
+"""Reads the headers of a batch of encoded images, in one native call."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def read_headers(
     max_pixels: int = -1,
     native: Native = IMMEDIATE,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) records of format, height, width, channels, depth (bits) and EXIF orientation, and the (n, 3) shapes of the
-    images decoded to a colour space: height, width, channels, turned as the orientation says if `oriented`.
+    """Records (n,) of format, height, width, channels, depth (bits) and EXIF orientation, and the shapes (n, 3) of the
+    images decoded to `image_type`: height, width, channels; after rotation by the orientation if `oriented`.
 
-    SampleErrors names what is no image and, if `max_pixels` are given, what has more of them or is certainly
-    truncated."""
+    Raises SampleErrors for samples that are not images and, with `max_pixels`, for larger and definitely truncated
+    images."""
     assert batch is not None
     spec = batch.spec
     if spec.ndim < 1 or spec.dtype not in _BYTES:

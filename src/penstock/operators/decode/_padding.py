@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands for frames that a video doesn't have."""
+"""Padding for frame numbers outside a video."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# What `pad_mode` may be, and the one of two names that is meant.
+# Values of `pad_mode`, with aliases resolved.
 PAD_MODES = {
     "none": "none",
     "constant": "constant",
@@ -19,8 +19,8 @@ PAD_MODES = {
 
 
 def padded(numbers: np.ndarray, total: np.ndarray, mode: str) -> np.ndarray:
-    """(n, count) int32: the numbers (n, count) of frames of videos that have `total` (n,); those outside by `mode`, -1
-    where there is none."""
+    """Frame numbers (n, count), int32: `numbers` outside a video of `total` (n,) frames are replaced according to
+    `mode`, or by -1."""
     last = total[:, None] - 1
     if mode == "edge":
         numbers = np.clip(numbers, 0, last)

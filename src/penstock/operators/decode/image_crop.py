@@ -56,7 +56,7 @@ class ImageCrop(Decoder):
             raise ValueError(f"`crop` takes 2 or 3 values per sample, got {a.crop.shape[1]}")
         sizes = np.stack([a.crop_h, a.crop_w], axis=1) if a.crop is None else a.crop[:, -2:]
         SampleErrors.where(~np.isfinite(sizes).all(axis=1), lambda i: f"the size of the window is {sizes[i].tolist()}")
-        sizes = np.minimum(sizes, 1e15).astype("i8")  # towards zero
+        sizes = np.minimum(sizes, 1e15).astype("i8")  # truncates
         a.h = np.where(sizes[:, 0] > 0, sizes[:, 0], a.height)
         a.w = np.where(sizes[:, 1] > 0, sizes[:, 1], a.width)
         a.y = self._begin(a.crop_pos_y, a.height - a.h, "crop_pos_y")

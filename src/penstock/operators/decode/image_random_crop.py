@@ -39,7 +39,7 @@ class ImageRandomCrop(Seeded, Decoder):
 
     def setup(self) -> None:
         super().setup()
-        # An area of 0 is a window of one pixel; a ratio of 0 has no logarithm.
+        # An area of 0 gives a window of one pixel; a ratio of 0 has no logarithm.
         for name, smallest, text in (("random_area", 0.0, "0 or more"), ("random_aspect_ratio", _TINY, "positive")):
             v = self.values[name]
             if len(v) != 2 or not smallest <= v[0] <= v[1]:
@@ -57,7 +57,7 @@ class ImageRandomCrop(Seeded, Decoder):
         ratio = ratio_lo * (ratio_hi / ratio_lo) ** u[:, attempts : 2 * attempts]
         w = np.maximum(np.floor(np.sqrt(area * ratio) + 0.5), 1)
         h = np.maximum(np.floor(np.sqrt(area / ratio) + 0.5), 1)
-        # Rounding may have pushed the ratio out of its range; with a range of one value nothing would be left.
+        # Tolerance for rounding, which may move the ratio out of its range; larger for a range with a single value.
         slack = 1e-9 if ratio_lo < ratio_hi else 0.5
         ok = (w <= width) & (h <= height) & (w / h >= ratio_lo * (1 - slack)) & (w / h <= ratio_hi * (1 + slack))
         first = ok.argmax(axis=1)
@@ -70,7 +70,7 @@ class ImageRandomCrop(Seeded, Decoder):
 
     @staticmethod
     def _largest(a: Arguments, ratio_lo: float, ratio_hi: float, area: float) -> tuple[np.ndarray, np.ndarray]:
-        """The largest window whose ratio is allowed, made smaller if its area is not."""
+        """The largest window with an allowed ratio, reduced if its area is not allowed."""
         h = np.minimum(a.height, a.width / ratio_lo)
         w = np.minimum(a.width, a.height * ratio_hi)
         shrink = np.sqrt(np.minimum(1, area * a.height * a.width / (h * w)))

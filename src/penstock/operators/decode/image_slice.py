@@ -77,7 +77,7 @@ class ImageSlice(Decoder):
         self.refuse_outside(a)
 
     def _axes(self, a: Arguments) -> np.ndarray:
-        """(n, k) axes, 0 for height and 1 for width."""
+        """Axes (n, k): 0 for height, 1 for width."""
         given = self.given
         if "axis_names" in given or "axes" not in given:
             return np.tile(np.array(["HW".index(c) for c in a.axis_names]), (a.n, 1))
@@ -92,7 +92,7 @@ class ImageSlice(Decoder):
         return axes
 
     def _window(self, a: Arguments, extent: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(n, k) begin and end of the window in pixels, before they are rounded."""
+        """Begin and end (n, k) of the window in pixels, before rounding."""
         given = self.given
         anchor, shape = (a.batches + [None, None])[1:3]
         named = given.intersection(_BEGINS + _ENDS)
@@ -130,7 +130,7 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 
 def _column(batch: Batch, n: int, k: int, name: str) -> np.ndarray:
-    """(n, k) values of an input, k numbers a sample."""
+    """The values (n, k) of an input with k numbers per sample."""
     if not batch.spec.is_dense or (batch.spec.volumes() != k).any():
         raise ValueError(
             f"the input with the {name} needs {k} values per sample; got shapes {batch.spec.shape.tolist()[:4]}"

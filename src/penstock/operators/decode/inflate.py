@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decompression of samples, or of the chunks that make them up."""
+"""Decompression of samples, or of their chunks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Inflate(Operator):
 
 
 def _chunks(a: Arguments, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Offsets and sizes (n, k), and how many of them a sample has (n,). SampleErrors for those that are not in it."""
+    """Offsets and sizes (n, k) of chunks, and their number (n,). Raises SampleErrors for chunks outside the sample."""
     offsets = None if a.chunk_offsets is None else a.chunk_offsets.astype("i8")
     sizes = None if a.chunk_sizes is None else a.chunk_sizes.astype("i8")
     counts = a.lengths("chunk_offsets" if offsets is not None else "chunk_sizes")

@@ -15,7 +15,7 @@ from ...core.op import Arg, Arguments, Operator
 from ...core.rows import address, check_dims
 
 _MAGIC = b"\x93NUMPY"
-# A pattern, as `ast.literal_eval`, which NumPy takes for it, fails if two threads are in it (CPython before 3.13).
+# Regular expressions, as `ast.literal_eval`, which NumPy uses, is not thread-safe in CPython before 3.13.
 _BEGIN, _END = re.compile(r"\s*\{"), re.compile(r"\s*\}\s*\Z")
 _ENTRY = re.compile(
     r"""\s*(?:
@@ -78,7 +78,7 @@ class Numpy(Operator):
 
 
 def _array(file: np.ndarray) -> np.ndarray:
-    """A view of the bytes `file` (n,), or a copy where its address is odd. Raises ValueError."""
+    """An array that is a view of the bytes `file` (n,), or a copy if it is not aligned. Raises ValueError."""
     head = file[:12].tobytes()
     if len(head) < 10 or head[:6] != _MAGIC:
         raise ValueError(f"not a .npy file: {file.size} bytes that begin with {head[:8].hex(' ') or 'nothing'}")
@@ -119,8 +119,8 @@ def _header(text: bytes, unicode: bool) -> tuple[np.dtype, bool, tuple[int, ...]
 
 
 def _entries(text: str) -> dict[str, str]:
-    """What a header says (https://numpy.org/neps/nep-0001-npy-format.html): a dictionary of a string, a boolean and a
-    tuple of whole numbers, as Python writes it. Nothing if it's anything else."""
+    """Entries of a header (https://numpy.org/neps/nep-0001-npy-format.html): a Python literal of a dictionary with a
+    string, a boolean and a tuple of integers. Empty for anything else."""
     found: dict[str, str] = {}
     begin = _BEGIN.match(text)
     at = begin.end() if begin else len(text)

@@ -49,7 +49,7 @@ class ResizedVideo(Video, ResizeSize, Resampling):
         return self.resized(a, a.decoded)
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> None:  # type: ignore[override]  # as Operator has it
-        return None  # of what is encoded, all
+        return None  # the whole encoded input is needed
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         x, out, axes = a.decoded, specs[-1], spatial(a.decoded)

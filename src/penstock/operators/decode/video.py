@@ -122,7 +122,7 @@ class Video(Operator):
             raise ImportError(f"{name}: {e}") from None
 
     def plan(self, a: Arguments, *inputs: Spec) -> None:
-        a.indices = _Indices(a.peeked(0))  # until the kernel has run
+        a.indices = _Indices(a.peeked(0))  # kept alive until the kernel has run
         a.info = a.indices.info
         numbers, a.counts = wanted_frames(a, a.info["frames"], a.indices.is_key)
         a.numbers = padded(numbers, a.info["frames"], PAD_MODES[a.pad_mode])
@@ -150,7 +150,7 @@ def _info_type() -> np.dtype:
 
 
 def frames_in(batch: Batch) -> int:
-    """How many frames the encoded video in a batch of one sample has. RuntimeError if it can't be read."""
+    """Number of frames of the encoded video in a batch of one sample. Raises RuntimeError if it can't be read."""
     try:
         return int(_Indices(batch).info["frames"][0])
     except SampleErrors as e:
@@ -158,8 +158,8 @@ def frames_in(batch: Batch) -> int:
 
 
 class _Indices:
-    """What the containers of a batch say, read once for the plan and the kernel. SampleErrors names those that can't be
-    read."""
+    """Indices of a batch of videos, read once for the plan and the kernel. Raises SampleErrors for unreadable
+    videos."""
 
     def __init__(self, batch: Batch):
         spec = batch.spec
@@ -175,7 +175,7 @@ class _Indices:
         SampleErrors.where(self.info["frames"] == 0, text)
 
     def is_key(self, i: int) -> np.ndarray:
-        """(frames,) whether a frame of sample `i` is decoded without others."""
+        """Whether each frame (frames,) of sample `i` can be decoded without others."""
         is_key = np.zeros(int(self.info["frames"][i]), "?")
         kernels.library().video_keys(int(self.info["index"][i]), address(is_key))
         return is_key

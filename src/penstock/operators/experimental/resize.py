@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizing by the name that DALI keeps for another implementation."""
+"""Resizing, under the name of DALI's other implementation."""
 
 from ..geometry.resize import Resize as _Resize
 

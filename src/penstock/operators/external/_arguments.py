@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arguments of `external_source` go together."""
+"""Which arguments of `external_source` can be combined."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...external.calling import Calling
 
 
 def check(values: dict[str, Any], calling: Calling | None) -> None:
-    """ValueError for arguments that this source can't have. `calling` is None if it is fed."""
+    """Raises ValueError for arguments that this source does not support. `calling` is None if it is fed."""
     retries, last_batch = values["retries"], values["last_batch"]
     if retries < 0:
         raise ValueError(f"retries takes the number of times that a call is repeated; got {retries}")
@@ -27,7 +27,7 @@ def check(values: dict[str, Any], calling: Calling | None) -> None:
 
 
 def check_parallel(values: dict[str, Any], calling: Calling | None) -> None:
-    """The same of a source that workers call."""
+    """The same for a source that worker processes call."""
     depth, timeout = values["prefetch_queue_depth"], values["timeout"]
     if values["background"]:
         raise ValueError("background=True is for sources without parallel=True, which workers call ahead anyway")
@@ -51,12 +51,12 @@ def check_parallel(values: dict[str, Any], calling: Calling | None) -> None:
 
 
 def of_output(value: Any, i: int) -> Any:
-    """What an argument says of an output: itself, or one of a list, which may be too short."""
+    """The value of an argument for output `i`: the value itself, or an element of a list, which may be too short."""
     if not isinstance(value, (list, tuple)):
         return value
     return value[i] if i < len(value) else None
 
 
 def number_type(dtype: Any) -> np.dtype | None:
-    """What Python's numbers become in an output of a `dtype`; None for 32-bit types."""
+    """The type of Python numbers in an output of type `dtype`; None for the 32-bit default types."""
     return None if dtype in (None, DALIDataType.NO_TYPE) else to_numpy(dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a source that is called once per sample, in which some samples could not be made."""
+"""Batches of a source that is called once per sample. Some samples may be bad."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from ...external.failure import reason
 
 
 class Made(NamedTuple):
-    """A batch for each output; what they have in the place of bad samples is not meant to be used."""
+    """A batch for each output. The contents at bad samples are unspecified."""
 
     batches: list[Batch]
-    bad: dict[int, str]  # by sample, why it could not be made
+    bad: dict[int, str]  # reason, by index of the bad sample
 
 
 def call_each(
     calling: Calling, p: Position, n: int, types: list[Any], on_gpu: Mapping[int, Any]
 ) -> tuple[list[Any], int, dict[int, str]]:
-    """Calls the source for `n` samples in this thread: the good ones for each output, how many samples there are with
-    the bad ones, and why those are bad. Fewer than `n` if it ends; StopIteration if those are not kept. `on_gpu`: by
-    output, what takes samples that lie on the GPU, which come as a batch."""
+    """Calls the source for `n` samples in this thread. Returns the good samples of each output, the number of samples
+    including bad ones, and the reasons of the bad ones. If the source ends, there are fewer than `n`, or StopIteration
+    is raised if these are not kept. `on_gpu`: by output, what accepts samples in GPU memory; they are returned as a
+    batch."""
     columns: list[list[Any]] = [[] for _ in types]
     bad: dict[int, str] = {}
     i = 0
@@ -46,7 +47,7 @@ def call_each(
                 ]
                 given = None
                 for column in columns:
-                    column.append(arrays.pop(0))  # what nobody else has need not be copied
+                    column.append(arrays.pop(0))  # the only reference, so that no copy is needed
                 i += 1
         except StopIteration:
             i = sum(map(len, columns[:1])) + len(bad)
@@ -67,14 +68,14 @@ def call_each(
 
 
 def _on_gpu(calling: Calling, columns: list[Any], on_gpu: Mapping[int, Any]) -> list[Any]:
-    """The columns, with batches for those whose samples lie on the GPU."""
+    """The columns; those with samples in GPU memory are batches."""
     for k, taker in on_gpu.items():
         columns[k] = samples.together(columns[k], calling.stream, taker)
     return columns
 
 
 def batches_of(columns: list[Any], copy: bool, pool: Any, memories: Mapping[int, Any]) -> list[Batch]:
-    """A batch for each column of samples; without any if none could be made."""
+    """A batch for each column of samples; empty batches if all samples are bad."""
     if not len(columns[0]):
         return [Batch.from_array(np.empty((0, 0), "f4")) for _ in columns]
     return [samples.adopt(c, copy, pool, memories.get(i, Buffer)) for i, c in enumerate(columns)]
@@ -83,22 +84,22 @@ def batches_of(columns: list[Any], copy: bool, pool: Any, memories: Mapping[int,
 def _call_on(
     calling: Calling, p: Position, begin: int, n: int, column: list[Any], number_type: Any, on_gpu: Any
 ) -> int:
-    """The samples from `begin` on of a source with one output."""
+    """Appends samples `begin` to `n` of a source with one output to `column`."""
     first, iteration, epoch, call, stream = p.in_epoch, p.iteration, p.epoch, calling.source, calling.stream
     if on_gpu is None and calling.takes_argument and not calling.retries:
-        # Without a call in between, which would cost as much as a quick source.
+        # Calls the source directly: another Python call would cost as much as a fast source.
         for i in range(begin, n):
             column.append(samples.as_array(call(SampleInfo(first + i, i, iteration, epoch)), number_type, stream))
     else:
         for i in range(begin, n):
             data = calling.sample(first + i, i, iteration, epoch)
             column.append(samples.as_sample(data, number_type, stream, on_gpu))
-            del data  # what nobody else has need not be copied
+            del data  # leaves the only reference in `column`, so that no copy is needed
     return n
 
 
 def spread(batch: Batch, n: int, bad: dict[int, str]) -> Batch:
-    """The good samples at their places in a batch of `n`; memory of its own at the others."""
+    """A batch of `n` with the good samples at their indices; bad samples get new memory."""
     if not bad:
         return batch
     at = np.array(sorted(bad))
@@ -113,7 +114,7 @@ def spread(batch: Batch, n: int, bad: dict[int, str]) -> Batch:
 
 
 def warn_of_rest(name: str, n_left: int, position: Position, n: int) -> None:
-    """Says that the last samples of an epoch are left out."""
+    """Warns that the last samples of an epoch are dropped."""
     warnings.warn(
         f"{name} ended after {position.in_epoch + n_left} samples; the last {n_left} of them don't fill a batch of {n} "
         "and are left out, as in DALI. fn.external_source(last_batch='partial') returns them as a smaller batch, and "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user's source gave in the user's thread, until the threads of the pipeline take it."""
+"""Queue of the data that the user's source returned in the user's thread, for the threads of the pipeline."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ._by_sample import Made
 
 class _Given(NamedTuple):
     iteration: int
-    before: Any  # where the source was
-    made: Made | None  # None: it has ended
+    before: Any  # the source's state before the call
+    made: Made | None  # None if the source has ended
 
 
 class Called:
-    """Is told each time whose it is, as otherwise both would refer to each other: `make(n)` of that operator calls the
-    source for a batch of n samples, its `place()` says where the source is."""
+    """The operator is passed to each call, to avoid a reference cycle: its `make(n)` calls the source for a batch of n
+    samples, and its `place()` returns the source's state."""
 
     def __init__(self) -> None:
         self._given: deque[_Given] = deque()
-        self._behind: Any = None  # where the source is behind all of them
+        self._behind: Any = None  # the source's state after all of `_given`
         self._taken: _Given | None = None
 
     def call(self, op: Any, n: int, iteration: int) -> bool:
-        """Calls the source for an iteration, in the user's thread; once, also if what followed was interrupted. Says
-        whether it goes on; what else it raises is the caller's."""
+        """Calls the source for an iteration, in the user's thread, only once even if the run was interrupted later.
+        Returns False if the source has ended; its other exceptions propagate."""
         if not self._given or self._given[-1].iteration != iteration:
             before = op.place() if self._behind is None else self._behind
             try:
@@ -38,13 +38,13 @@ class Called:
         return self._given[-1].made is not None
 
     def discard(self, iteration: int) -> None:
-        """Drops what was given for an iteration that won't be, as another source has failed."""
+        """Drops the data of an iteration that is cancelled because another source failed."""
         if self._given and self._given[-1].iteration == iteration:
             self._given.pop()
 
     def take(self, iteration: int) -> Made:
-        """What was given for an iteration; the same again until `done`, as a user may interrupt what follows. Where
-        nothing was asked for, a source had ended."""
+        """Returns the data of an iteration; the same data until `done` is called, as the user may interrupt the run.
+        Raises StopIteration if the source has ended or was not called because another one ended."""
         if self._taken is None or self._taken.iteration != iteration:
             self._taken = self._given.popleft() if self._given else None
         if self._taken is None or self._taken.made is None:
@@ -55,13 +55,13 @@ class Called:
         self._taken = None
 
     def place(self, op: Any) -> Any:
-        """Where the source is, as seen by who takes."""
+        """The source's state before the next `take`."""
         try:
             return self._given[0].before
         except IndexError:
             return op.place() if self._behind is None else self._behind
 
     def clear(self) -> None:
-        """Forgets what nobody has taken, and where the source was."""
+        """Drops all data that was not taken, and the source's state."""
         self._given.clear()
         self._behind = self._taken = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that a source gave, and what they are called."""
+"""Samples that a source returned, and their names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._by_sample import Made
 
 
 class Given(Picks):
-    """The batches that the source gave, which of their rows are meant, and which are bad."""
+    """Batches that the source returned, the selected rows, and the bad rows."""
 
     def __init__(self, made: Made, row: np.ndarray):
         super().__init__(row=row)
@@ -31,7 +31,7 @@ class Given(Picks):
 
 
 class Names(Sequence):
-    """What samples are called in messages; made when it is asked for."""
+    """Names of samples for messages, created on access."""
 
     def __init__(self, source: str, position: Position, n: int):
         self.source, self.position, self.n = source, position, n

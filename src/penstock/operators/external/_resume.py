@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the user's own source is, for checkpoints."""
+"""State of the user's source, for checkpoints."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...external.ahead import Position
 
 
 class Resumable:
-    """Mixin of `ExternalSource`: what a checkpoint holds of a source, and going on from it.
+    """Mixin of `ExternalSource`: saves the state of a source in a checkpoint, and restores it.
 
-    Callables that are told which sample or batch is wanted need only the count; what is iterated is iterated anew and
-    what was seen already is passed over; an object with `state_dict()` and `load_state_dict(state)` says itself where
-    it is, in values that JSON can hold.
+    A callable with an index argument needs only the count. An iterable is iterated again, skipping the samples that
+    were already returned. An object with `state_dict()` and `load_state_dict(state)` saves its own state, which must be
+    serialisable as JSON.
     """
 
     values: dict[str, Any]
@@ -31,12 +31,12 @@ class Resumable:
 
     def _saved(self) -> dict[str, Any] | None:
         if self.calling is None:
-            return {}  # whoever feeds it goes on feeding
+            return {}  # the user feeds the data and resumes it
         source = self.values["source"]
         state = {**self.position._asdict(), "ended": int(self.ended)}
         if self.calling.takes_argument:
             return state
-        if self.run_ahead is not None:  # a worker has it
+        if self.run_ahead is not None:  # the source runs in a worker process
             return None
         if hasattr(source, "state_dict") and hasattr(source, "load_state_dict"):
             return {**state, "state_dict": source.state_dict()}

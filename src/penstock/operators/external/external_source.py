@@ -25,7 +25,7 @@ from ._fed import Feed
 from ._picks import Given, Names
 from ._resume import Resumable
 
-_MOST_BAD = 1000  # samples one after the other; on_error is for single ones
+_MOST_BAD = 1000  # consecutive bad samples after which the source is considered broken
 
 
 class ExternalSource(Resumable, Source):
@@ -132,7 +132,7 @@ class ExternalSource(Resumable, Source):
 
     @classmethod
     def expand(cls, inputs: tuple, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-        """Sources are called on the CPU; `device="gpu"` copies what they give to the GPU, if it is not there."""
+        """Sources run on the CPU; `device="gpu"` copies their data to the GPU, unless it is already there."""
         if kwargs.get("device") != "gpu":
             return None
         outputs = call(cls, inputs, {**kwargs, "device": "cpu"})
@@ -150,15 +150,15 @@ class ExternalSource(Resumable, Source):
         self.per_sample = v["batch"] is False
         self.is_parallel = bool(v["parallel"])
         self.position, self.ended, self.ended_early = Position(), False, False
-        self.n_bad = 0  # in whole batches of bad samples, up to now
+        self.n_bad = 0  # consecutive bad samples, in batches without a good one
         self.told_of_rest = v["last_batch"] is not None
         self.room = 0
         self.run_ahead: Ahead | None = None
         self.calling: Calling | None = None
-        self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # of each output, as the first batch had it
+        self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # by output, of the first batch
         self.called: Called | None = None
-        self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, what gives memory for copies
-        self.on_gpu: Mapping[int, Any] = MappingProxyType({})  # by output, what takes data that lies on the GPU
+        self.memories: Mapping[int, Any] = MappingProxyType({})  # by output, the allocator for copies
+        self.on_gpu: Mapping[int, Any] = MappingProxyType({})  # by output, what accepts data in GPU memory
         self.number_types = [number_type(of_output(v["dtype"], i)) for i in range(self.n_outputs())]
         self.feeding = Feed(v["name"], v["repeat_last"], v["blocking"])
         if v["source"] is not None:
@@ -172,7 +172,7 @@ class ExternalSource(Resumable, Source):
             self.called = Called()
 
     def leave_bad_samples(self) -> None:
-        """What the source raises for a sample is left to the pipeline's on_error, which does not raise it."""
+        """Exceptions of the source for a sample are handled by the pipeline's `on_error`, which is not "raise"."""
         if self.calling is not None:
             self.calling.leaves_out = self.per_sample
 
@@ -191,7 +191,7 @@ class ExternalSource(Resumable, Source):
             self.on_gpu = dict.fromkeys(self.uploaded, self.gpu.inputs(not self.values["no_copy"]))
 
     def join(self, pool: Any, index: int) -> None:
-        """Its samples are made by that pool, whose source `index` it is."""
+        """The worker pool calls the source, as its source number `index`."""
         assert self.calling is not None
         depth = self.values["prefetch_queue_depth"]
         if depth is None:
@@ -278,11 +278,11 @@ class ExternalSource(Resumable, Source):
             made = self.make(n)
         else:
             made = self.called.take(iteration)
-            self._check_size(made.batches, n)  # another source may have decided since how many samples there are
+            self._check_size(made.batches, n)  # another source may have reduced the batch size since
         return Given(made, np.arange(len(made.batches[0])))
 
     def make(self, n: int) -> Made:
-        """The next batch, whose source may have ended."""
+        """The next batch. Raises StopIteration if the source has ended."""
         assert self.calling is not None
         position = self.position
         try:
@@ -311,13 +311,13 @@ class ExternalSource(Resumable, Source):
         return Made(batches, bad)
 
     def _check_bad(self, n: int, bad: dict[int, str]) -> None:
-        """Raises DataError if the source itself seems to be wrong rather than single samples."""
+        """Raises DataError after `_MOST_BAD` consecutive bad samples: then the source itself is probably broken."""
         self.n_bad = self.n_bad + n if n and len(bad) == n else 0
         if self.n_bad >= _MOST_BAD:
             raise DataError(f"none of the last {self.n_bad} samples could be made; the last one: {bad[n - 1]}")
 
     def _named(self, text: str, position: Position) -> str:
-        """The text of an error with the source and the iteration, where it does not have them yet."""
+        """Adds the source and the iteration to the text of an error, if missing."""
         assert self.calling is not None
         if self.calling.name in text:
             return text
@@ -329,7 +329,7 @@ class ExternalSource(Resumable, Source):
         return self.run_ahead.take(p, n) if self.per_sample else self.run_ahead.take(Position(p.epoch, p.iteration), 0)
 
     def _call(self, n: int) -> tuple[list[Batch], int, dict[int, str]]:
-        """Calls the source in this thread; gives what `Ahead.take` does."""
+        """Calls the source in this thread. Returns the same as `Ahead.take`."""
         calling, p, copy = self.calling, self.position, not self.values["no_copy"]
         assert calling is not None
         if not self.per_sample:
@@ -343,7 +343,7 @@ class ExternalSource(Resumable, Source):
         return batches_of(columns, copy, self.copier, self.memories), made, bad
 
     def _check(self, batches: list[Batch], n: int, layouts: list[str] | None = None) -> None:
-        """Raises DataError if batches are not what was asked for; gives them their layouts."""
+        """Sets the layouts of batches. Raises DataError if they do not match the arguments or the first batch."""
         v, sizes = self.values, {len(b) for b in batches}
         if len(sizes) > 1:
             raise DataError(f"the outputs have {sorted(sizes)} samples; all need the same number")
@@ -388,7 +388,7 @@ class ExternalSource(Resumable, Source):
         return batches
 
     def replace(self, picks: Picks, rows: np.ndarray, attempt: int) -> Picks | None:
-        """The next samples of the same batch, as there is no other to be had."""
+        """The next samples of the same batch, as no other samples are available."""
         assert isinstance(picks, Given)
         n = len(picks.batches[0])
         if len(picks.bad) == n:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoded videos that `Pipeline.feed_input` brings, and which of their frames each batch has."""
+"""Encoded videos passed to `Pipeline.feed_input`, and the frames of each batch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FedVideo(Source):
 
     @classmethod
     def display_name(cls) -> str:
-        return "fn.experimental.inputs.video"  # whose arguments these are
+        return "fn.experimental.inputs.video"  # the operator with these arguments
 
     def setup(self) -> None:
         v = self.values

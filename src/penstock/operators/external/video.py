@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long video from memory, sequence by sequence."""
+"""Decodes a long video from memory in sequences."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filters with a rectangular window on images have in common."""
+"""Base of image filters with a rectangular window."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from ...core.op import Arguments, Operator
 
 
 class ImageWindow(Operator, abstract=True):
-    """Base of filters of images by a rectangle, which keep the shape and the type."""
+    """Base of image filters with a rectangular window. Shape and type are kept."""
 
     module = "experimental"
     layouts: ClassVar[tuple[str, ...]] = ("HW", "HWC", "FHWC", "CHW", "FCHW", "FHW")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels/filter/lab.h computes CIE L*a*b* from: tables and matrices (IEC 61966-2-1, CIE 15, white point D65)."""
+"""Tables and matrices for CIE L*a*b* in kernels/filter/lab.h (IEC 61966-2-1, CIE 15, white point D65)."""
 
 from functools import cache
 
@@ -15,7 +15,7 @@ def _round(x: np.ndarray, dtype: str) -> np.ndarray:
 
 @cache
 def tables() -> np.ndarray:
-    """(1, 7936) uint16, laid out as `enum LabTable` says."""
+    """Tables (1, 7936), uint16, in the layout of `enum LabTable`."""
     s = np.arange(256) / 255
     linear = np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4)
     t = np.arange(3072) / 2040
@@ -31,6 +31,6 @@ def tables() -> np.ndarray:
 
 @cache
 def matrices() -> tuple[np.ndarray, np.ndarray]:
-    """(9,) int32 each: from linear RGB to XYZ relative to white, and back, times 4096."""
+    """Matrices, (9,) int32 each, times 4096: from linear RGB to XYZ relative to white, and back."""
     backward = np.linalg.inv(_XYZ) * _WHITE
     return _round(_XYZ / _WHITE[:, None] * 4096, "i4").ravel(), _round(backward * 4096, "i4").ravel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the linear filters have in common: which axes are those of space, and the types of input and output."""
+"""Base of linear filters: spatial axes, and types of input and output."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _MOST_AXES = 3
 
 
 def axes_of_space(x: Spec) -> tuple[int, int]:
-    """The numbers of axes before those of space (C or F, or both), and of axes of space; C may follow."""
+    """The number of axes before the spatial ones (C, F, or both), and of spatial axes. C may follow."""
     layout = x.layout
     if not layout:
         if not 1 <= x.ndim <= _MOST_AXES:
@@ -35,7 +35,7 @@ def axes_of_space(x: Spec) -> tuple[int, int]:
 
 
 class LinearFilter(Operator, abstract=True):
-    """Base of the filters that compute in float32 and keep the shape. `plan` leaves `a.n_outer` and `a.n_space`."""
+    """Base of filters that compute in float32 and keep the shape. `plan` sets `a.n_outer` and `a.n_space`."""
 
     dtype = Arg(
         DALIDataType,
@@ -63,15 +63,15 @@ class LinearFilter(Operator, abstract=True):
 
 
 def per_axis(values: np.ndarray, name: str, n_space: int) -> np.ndarray:
-    """(n, n_space) from a column with one value for all axes or one for each."""
+    """Broadcasts a column with one value for all axes, or one per axis, to (n, n_space)."""
     if values.shape[1] not in (1, n_space):
         raise ValueError(f"`{name}` has {values.shape[1]} values; it takes one, or one per axis of space ({n_space})")
     return np.broadcast_to(values, (len(values), n_space))
 
 
 class Separable(LinearFilter, abstract=True):
-    """Base of the sums of filters that are one window per axis. `plan` leaves `a.size` (n, terms, n_space) and
-    `a.windows` (n, terms, n_space, longest window) as well; windows begin at 0."""
+    """Base of sums of separable filters. `plan` also sets `a.size` (n, terms, n_space) and `a.windows` (n, terms,
+    n_space, longest window); windows begin at index 0."""
 
     kernel = "filter/separable"
 

@@ -10,13 +10,13 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame
 from ._image_window import ImageWindow
 
-# The borders of the kernel, under the names of these operators.
+# The kernel's borders, by the names of these operators.
 _BORDERS = {"reflect_101": 0, "reflect": 1, "wrap": 2, "replicate": 3, "constant": 4}
 _LARGEST_MASK = 1 << 24  # along an axis
 
 
 class Morphology(ImageWindow, abstract=True):
-    """Base of what takes the smallest or the largest value under a rectangle."""
+    """Base of operators that select the smallest or largest value in a rectangular window."""
 
     kernel = "filter/morphology"
     dilates: ClassVar[bool] = False
@@ -67,14 +67,14 @@ class Morphology(ImageWindow, abstract=True):
             "anchor": a.place[:, ::-1],
             "border": _BORDERS[a.border_mode],
             "dilates": self.dilates,
-            # Each goes on by a pixel at least; when all of the image is reached nothing changes any more.
+            # Each iteration extends by at least one pixel; after this many, nothing changes any more.
             "iterations": np.minimum(a.iterations, x.extent("H") + x.extent("W")).astype("i4"),
             "n_outer": a.n_outer,
         }
 
 
 def two(column: np.ndarray, name: str) -> np.ndarray:
-    """(n, 2) from a column of widths and heights, or of one value for both."""
+    """Converts a column with width and height, or one value for both, to (n, 2)."""
     if column.shape[1] not in (1, 2):
         raise ValueError(f"`{name}` has {column.shape[1]} values; it takes one, or two: along the width and the height")
     return np.broadcast_to(column, (len(column), 2))

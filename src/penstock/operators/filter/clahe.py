@@ -10,7 +10,7 @@ from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Operator
 from . import _lab
 
-_MOST_TILES = 1 << 20  # each has a table of 256 bytes
+_MOST_TILES = 1 << 20  # tiles; each needs a table of 256 bytes
 
 
 class Clahe(Operator):

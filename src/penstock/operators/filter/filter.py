@@ -11,7 +11,7 @@ from ...core.op import Arg, Arguments, PerFrame
 from ._linear_filter import LinearFilter
 
 _TYPES = ("uint8", "uint16", "int8", "int16", "float16", "float32")
-_BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")  # those of the kernel
+_BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")  # in the order of the kernel
 _ALIASES = {"101": "reflect_101", "1001": "reflect_1001", "reflect": "reflect_1001", "edge": "clamp"}
 _ALIASES |= {"fill": "constant", "pad": "constant"}
 _MODES = ("same", "valid")

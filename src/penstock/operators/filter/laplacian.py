@@ -12,7 +12,7 @@ _LONGEST = 31
 
 
 def _windows() -> tuple[np.ndarray, np.ndarray]:
-    """Smoothing and derivative windows by size: powers of (1, 1), and of these the second differences."""
+    """Smoothing and derivative windows by size: powers of (1, 1), and their second differences."""
     smooth = np.zeros((_LONGEST + 1, _LONGEST))
     smooth[1, 0] = 1
     for n in range(2, _LONGEST + 1):

@@ -126,6 +126,6 @@ class OpticalFlow(Operator):
 
 
 def _vectors(x: Spec, grid: int) -> np.ndarray:
-    """(n, 4) shapes of the vectors of sequences."""
+    """Shapes (n, 4) of the vectors of sequences."""
     n, height, width = x.shape[:, 0], x.shape[:, 1], x.shape[:, 2]
     return np.stack([n - 1, -(-height // grid), -(-width // grid), np.full_like(n, 2)], axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bases of operators that make arrays of one value."""
+"""Bases of operators that return arrays filled with one value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
 
 class _OfShape(Operator, abstract=True):
-    """The same number in every element of an array of a given shape."""
+    """Fills an array of a given shape with a number."""
 
     inputs = (0, 0)
     number: ClassVar[int] = 0
@@ -27,7 +27,7 @@ class _OfShape(Operator, abstract=True):
         shape = shape_of(a)
         spec = Spec(shape, to_numpy(self.values["dtype"]), layout_of(a.layout, shape.shape[1]))
         batch = Batch.allocate(spec)
-        # Samples lie in one block; what is between them may be written to as well.
+        # Samples are in one block, and gaps between them may be written to.
         (block,) = batch.owners
         assert isinstance(block, Buffer)
         itemsize = spec.dtype.itemsize
@@ -36,7 +36,7 @@ class _OfShape(Operator, abstract=True):
 
 
 class _Like(Operator, abstract=True):
-    """The same number in every element of an array of the shape of the input."""
+    """Fills an array of the input's shape with a number."""
 
     by_frame = False
     metadata = (0,)
@@ -52,7 +52,7 @@ class _Like(Operator, abstract=True):
 
 
 def shape_of(a: Arguments) -> np.ndarray:
-    """(n, ndim) of the argument `shape`; scalars if it is not given."""
+    """Shapes (n, ndim) from the argument `shape`; scalars if it is not given."""
     if a.shape is None:
         return np.zeros((a.n, 0), "i8")
     negative = (a.shape < 0).any(axis=1)
@@ -67,7 +67,7 @@ def layout_of(layout: str | None, ndim: int) -> str:
 
 
 def check_broadcast(value: Spec, shape: np.ndarray) -> None:
-    """Whether arrays of `value` can be repeated to fill arrays of `shape` (n, ndim), by NumPy's rules."""
+    """Raises SampleErrors unless `value` can be broadcast to `shape` (n, ndim), by NumPy's rules."""
     k = min(value.ndim, shape.shape[1])
     ours, theirs = value.shape[:, value.ndim - k :], shape[:, shape.shape[1] - k :]
     bad = ((ours != theirs) & (ours != 1)).any(axis=1) | (value.shape[:, : value.ndim - k] != 1).any(axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base of operators that put their inputs one behind the other."""
+"""Base of operators that join their inputs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, Operator
 
-MOST = 7  # inputs of one kernel; more of them are joined in turns
+MOST = 7  # inputs of one kernel; more are joined in groups
 
 
 class _Joined(Operator, abstract=True):
-    """All inputs have one type and one number of axes."""
+    """All inputs must have the same type and number of axes."""
 
     inputs = (1, 999)
     by_frame = False
     kernel = "generic/cat"
 
     def check(self, inputs: tuple[Spec, ...], joined: int) -> None:
-        """`joined` is the axis along which extents may differ, -1 if none may."""
+        """Raises errors for inputs that do not fit. `joined`: the axis along which extents may differ, or -1."""
         first = inputs[0]
         for i, x in enumerate(inputs[1:], 1):
             if x.dtype != first.dtype:
@@ -47,7 +47,7 @@ class _Joined(Operator, abstract=True):
             )
 
     def layout_of(self, inputs: tuple[Spec, ...]) -> str:
-        """That of the first input which has one."""
+        """The layout of the first input that has one."""
         return next((x.layout for x in inputs if x.layout), "")
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
@@ -55,6 +55,6 @@ class _Joined(Operator, abstract=True):
 
 
 def in_turns(inputs: tuple, join: Callable[[tuple], Any]) -> list[Any]:
-    """Groups of neighbours, of at most MOST inputs each, joined."""
+    """Joins consecutive inputs in groups of at most MOST."""
     groups = np.array_split(np.arange(len(inputs)), -(-len(inputs) // MOST))
     return [join(tuple(inputs[i] for i in g)) for g in groups]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mean and standard deviation of a whole batch along some axes: moments of each sample, put together over the batch."""
+"""Mean and standard deviation of a whole batch along some axes: moments of each sample, combined over the batch."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from ._reduced import Reduced
 
 
 def parameters(x: Spec, reduced: np.ndarray) -> int:
-    """How many parameters all samples share; an error if their extents differ along the other axes."""
+    """Number of parameters per sample. Raises ValueError if the samples' extents differ along axes that are not
+    reduced."""
     kept = np.where(reduced, 1, x.shape)
     differs = (kept != kept[:1]).any(axis=1)
     if differs.any():
@@ -26,8 +27,8 @@ def parameters(x: Spec, reduced: np.ndarray) -> int:
 
 
 class _Moments(Reduced):
-    """(3, parameters) float64 for each sample: number of elements, their mean, the sum of their squared distances from
-    `center` or the mean."""
+    """Moments of each sample (3, parameters), float64: number of elements, mean, sum of squared distances from `center`
+    or from the mean."""
 
     fn_name = "normalize"
     kernel = "math/moments"
@@ -45,7 +46,7 @@ class _Moments(Reduced):
 
 
 class _PooledMoments(Operator):
-    """Mean and standard deviation of all samples together, the same for each: two outputs (parameters,) float64.
+    """Mean and standard deviation over all samples: two outputs (parameters,), float64, the same for each sample.
 
     Variances are added as in Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing Sample
     Variances (1979)."""
@@ -60,7 +61,7 @@ class _PooledMoments(Operator):
         return 2
 
     def run(self, a: Arguments, moments: Batch) -> tuple[Batch, Batch]:
-        if not len(moments):  # all samples of the batch have failed
+        if not len(moments):  # all samples of the batch are bad
             return _everywhere(np.empty(0), 0), _everywhere(np.empty(0), 0)
         count, mean, squares = moments.array().swapaxes(0, 1)
         total = count.sum(axis=0)
@@ -74,7 +75,7 @@ class _PooledMoments(Operator):
 
 
 def _everywhere(value: np.ndarray, n: int) -> Batch:
-    """A batch of n samples that are the same memory."""
+    """A batch of n samples that share the same memory."""
     value = np.ascontiguousarray(value)
     spec = Spec.uniform(n, value.shape, value.dtype)
     rows = spec.packed()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base of the operators that look at all elements along some axes."""
+"""Base of operators that reduce axes."""
 
 import numpy as np
 
@@ -12,8 +12,7 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32")
 
 
 class Reduced(Operator, abstract=True):
-    """`plan` leaves on the arguments: `a.reduced` (n, ndim), whether an axis is reduced, and `a.mask`, the same as the
-    kernels take it."""
+    """`plan` sets `a.reduced` (n, ndim), whether an axis is reduced, and `a.mask`, the same in the kernels' form."""
 
     by_frame = False
     axes = Arg([int], None, "Axes that are reduced. By default all.")
@@ -42,7 +41,7 @@ class Reduced(Operator, abstract=True):
         return self.values["axes"] is not None or self.values["axis_names"] is not None
 
     def reduced_axes(self, x: Spec) -> list[int]:
-        """The axes that `axes` or `axis_names` say, else all."""
+        """The axes given by `axes` or `axis_names`; by default all."""
         if self.values["axis_names"] is not None:
             for name in self.values["axis_names"]:
                 if name not in x.layout:

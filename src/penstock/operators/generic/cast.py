@@ -24,7 +24,7 @@ class Cast(Pointwise):
     dtype = Arg(DALIDataType, doc="Type of the output.")
 
     def setup(self) -> None:
-        to_numpy(self.values["dtype"])  # raises TypeError for what is no type of elements
+        to_numpy(self.values["dtype"])  # raises TypeError for invalid element types
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like(dtype=a.dtype)

@@ -17,7 +17,7 @@ class CastLike(Pointwise):
     """
 
     inputs = (2, 2)
-    by_frame = False  # frames of the second input are none of its own
+    by_frame = False  # the second input's frames are irrelevant
     metadata = (1,)
     kernel = "generic/cast"
 

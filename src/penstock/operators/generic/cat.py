@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs one behind the other along an axis that they have."""
+"""Concatenates inputs along an existing axis."""
 
 from __future__ import annotations
 

@@ -60,6 +60,6 @@ class Constant(Operator):
         if last is None or last.spec.n != a.n:
             spec = Spec.uniform(a.n, self.array.shape, self.array.dtype, self.values["layout"])
             rows = spec.packed()
-            rows["data"] = self.array.ctypes.data  # every sample is the same memory
+            rows["data"] = self.array.ctypes.data  # all samples share the same memory
             last = self._last = Batch(spec, rows, (self.owner,))
         return Batch(last.spec, last.rows, last.owners)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes images to files, to be looked at."""
+"""Writes images to files, for debugging."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DumpImage(Operator):
 
     devices = ("cpu", "gpu")  # the CPU writes them
     by_frame = False
-    in_order = True  # two batches would write to the same files
+    in_order = True  # batches write to the same files
     suffix = Arg(str, "", "Part of the file names.")
     input_layout = Arg(Layout, "HWC", "Layout of the images. Only HWC is supported.")
 
@@ -69,7 +69,8 @@ class DumpImage(Operator):
     def _write(self, path: str, image: np.ndarray) -> None:
         h, w, c = image.shape
         rows = ("".join(f"{v} " for v in row) for row in image.reshape(h, w * c).tolist())
-        # The next batch may be on its way while someone reads: a file is whole or not there.
+        # Written to a temporary file first: the user never reads an incomplete file, even while the next batch is
+        # written.
         unfinished = f"{path}.{os.getpid()}"
         try:
             with open(unfinished, "w") as f:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single frames of a sequence, each an output."""
+"""Returns single frames of a sequence, one per output."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ElementExtract(Operator):
         return tuple(self._frame(batch, frame, first, nbytes * np.uint64(e)) for e in wanted)
 
     def _frame(self, batch: Batch, frame: Spec, first: np.ndarray, ahead: np.ndarray) -> Batch:
-        """The frames that lie so many bytes (n,) behind the first."""
-        rows = first.view("u1").copy().view(first.dtype)  # a quarter of what the fields take one by one
+        """The frames `ahead` (n,) bytes after the first."""
+        rows = first.view("u1").copy().view(first.dtype)  # four times as fast as copying a structured array
         rows["data"] += ahead
         return batch.with_rows(frame, rows, batch.owners, batch.sources)

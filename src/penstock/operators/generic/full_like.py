@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays filled with a value, as large as others."""
+"""Arrays filled with a value, with the shape of the input."""
 
 from __future__ import annotations
 

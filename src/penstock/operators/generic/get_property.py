@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of samples besides their data."""
+"""Properties of samples."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Normalize(Reduced):
 
 
 class _NormalizeBy(Normalize):
-    """Normalises by further inputs: the mean, the standard deviation, or both, as `roles` say."""
+    """Normalises by further inputs: the mean, the standard deviation, or both, according to `roles`."""
 
     inputs = (2, 3)
     n_named = 1
@@ -145,7 +145,7 @@ class _NormalizeBy(Normalize):
 
 
 class _NormalizeTogether(Normalize):
-    """Normalises by what the kernel computes of all samples together, as the GPU does."""
+    """Normalises by moments that the kernel computes over all samples. GPU only."""
 
     devices = ("gpu",)
     mixes_samples = True
@@ -168,7 +168,8 @@ def _are_constant_fractions(both: list[Any], values: dict[str, Any]) -> bool:
 
 
 def _check_shape(name: str, given: Spec, x: Spec, reduced: np.ndarray | None) -> None:
-    """Raises for tensors that do not fit: extent 1 along reduced axes, that of x along others (any, if None)."""
+    """Raises errors unless a tensor has extent 1 along `reduced` axes and the extent of `x` along the others (1 or that
+    of `x` along each axis if None)."""
     if given.ndim != x.ndim:
         raise ValueError(
             f"'{name}' has {given.ndim} dimensions, the input {x.ndim}; it needs as many, "

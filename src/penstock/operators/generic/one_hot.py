@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes as vectors in which one element is on."""
+"""Converts classes to one-hot vectors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples made as large as the largest of the batch, or as asked for."""
+"""Pads samples to the size of the largest in the batch, or to a given size."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ class Pad(Operator):
         return x.like(shape=shape)
 
     def _axes(self, a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
-        """(n, k), and which are the sample's own."""
+        """Axes (n, k), and which of them are valid for each sample (None: all)."""
         if a.axis_names:
             return axes_named(x, a.axis_names, x.layout), None
         if a.axes is None or a.axes.shape[1] == 0:
@@ -75,7 +75,7 @@ class Pad(Operator):
 
 
 def _for_each(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, default: int) -> np.ndarray:
-    """(n, k) from one value for all axes, or one for each."""
+    """Broadcasts one value for all axes, or one per axis, to (n, k)."""
     if getattr(a, name) is None:
         return np.full(axes.shape, default, "i8")
     return for_axes(a, name, axes, own, default).astype("i8")

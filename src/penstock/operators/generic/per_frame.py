@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first axis counts frames."""
+"""Marks the first axis as the frame axis."""
 
 from ...core.batch import Spec
 from ...core.op import Arg, Arguments

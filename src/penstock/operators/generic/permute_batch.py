@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of a batch in another order."""
+"""Permutes the samples of a batch."""
 
 import numpy as np
 

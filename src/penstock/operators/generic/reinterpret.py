@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same bytes with another type, shape or layout."""
+"""Reinterprets bytes with another type, shape or layout."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same memory with another shape or layout."""
+"""Changes the shape or layout without copying."""
 
 import numpy as np
 
@@ -55,11 +55,11 @@ class Reshape(Operator):
         return x.like(shape=shape, layout=layout)
 
     def _volume(self, a: Arguments, x: Spec) -> np.ndarray:
-        """(n,) elements of the output."""
+        """Number (n,) of elements of the output."""
         return x.shape.prod(axis=1)
 
     def _shape(self, a: Arguments, x: Spec, *more: Spec) -> np.ndarray:
-        """(n, ndim) with a negative extent for what is left."""
+        """Shapes (n, ndim); a negative extent is to be inferred."""
         if more:
             if a.shape is not None or a.rel_shape is not None:
                 raise ValueError("give the shape either as the second input or as an argument, not both")
@@ -83,7 +83,7 @@ class Reshape(Operator):
                 ((a.src_dims < -1) | (a.src_dims >= x.ndim)).any(axis=1),
                 lambda i: f"src_dims {a.src_dims[i].tolist()} are neither axes of the input, 0 to {x.ndim - 1}, nor -1",
             )
-            padded = np.concatenate([x.shape, np.ones((x.n, 1), "i8")], axis=1)  # index -1 is a new axis
+            padded = np.concatenate([x.shape, np.ones((x.n, 1), "i8")], axis=1)  # index -1 gives a new axis of extent 1
             extent = padded[rows_of(x), a.src_dims]
         if a.rel_shape is None:
             return extent
@@ -100,7 +100,7 @@ class Reshape(Operator):
 
 
 def _completed(shape: np.ndarray, x: Spec, volume: np.ndarray) -> np.ndarray:
-    """With the negative extent replaced; raises SampleErrors where the volume is another one."""
+    """Replaces the negative extent. Raises SampleErrors if the volume differs."""
     unknown = shape < 0
     SampleErrors.where(unknown.sum(axis=1) > 1, lambda i: f"only one extent may be negative, got {shape[i].tolist()}")
     known = np.where(unknown, 1, shape).prod(axis=1)

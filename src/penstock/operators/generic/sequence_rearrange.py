@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames in another order."""
+"""Rearranges frames."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SequenceRearrange(Operator):
         a.order, a.counts = order, counts
 
     def _order(self, a: Arguments) -> tuple[np.ndarray, np.ndarray]:
-        """(n, k) indices of frames and how many of them count."""
+        """Indices (n, k) of frames, and the number (n,) of valid ones."""
         return a.new_order, np.full(a.n, a.new_order.shape[1])
 
     def outputs(self, a: Arguments, x: Spec, *more: Spec) -> Spec:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes of extent 1 are left out."""
+"""Removes axes of extent 1."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs one behind the other along a new axis."""
+"""Stacks inputs along a new axis."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Stack(_Joined):
 
 
 class _Part(Stack):
-    """Some of many inputs; others may have the layout."""
+    """A group of many inputs. The layout may be that of another group."""
 
     @classmethod
     def display_name(cls) -> str:

@@ -60,7 +60,8 @@ class Subscript(Operator):
                 raise ValueError("the step of a slice can't be 0")
 
     def plan(self, a: Arguments, x: Spec) -> None:
-        """Per input axis `start`, `count`, `step` (n, ndim); per axis of the output the axis `of` it, -1 new."""
+        """Sets `start`, `count`, `step` (n, ndim) per input axis, and `of`, the input axis of each output axis (-1: new
+        axis)."""
         named = sum(c in "is:" for c in a.pattern)
         if named > x.ndim:
             what = "a scalar" if not x.ndim else f"an input of {x.ndim} dimensions"
@@ -102,7 +103,7 @@ class Subscript(Operator):
         a.start[:, axis], a.count[:, axis] = np.where(at < 0, at + extent, at), 1
 
     def _slice(self, a: Arguments, k: int, axis: int, extent: np.ndarray) -> None:
-        """As `slice.indices` of Python."""
+        """Same as Python's `slice.indices`."""
         low, high, step = (getattr(a, f"{name}_{k}") for name in ("lo", "hi", "step"))
         step = np.ones_like(extent) if step is None else step.astype("i8")
         SampleErrors.where(step == 0, lambda i: "the step of a slice is 0")

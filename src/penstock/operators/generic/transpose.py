@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes in another order."""
+"""Permutes the axes."""
 
 import string
 from typing import Any

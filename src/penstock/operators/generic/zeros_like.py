@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of zeros, as large as others."""
+"""Arrays of zeros, with the shape of the input."""
 
 from ._filled import _Like
 

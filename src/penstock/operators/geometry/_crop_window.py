@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a crop window lies: the arguments of all cropping operators and their arithmetic."""
+"""Position of crop windows: the arguments of all cropping operators, and their arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...core.op import Arg, Arguments, Operator, PerSample
 
 _INT64 = np.dtype("i8")
 
-# What may happen where a window reaches out of the input; DALI has several names for some.
+# Policies for windows that exceed the input; DALI has several names for some.
 POLICIES = {
     "error": "error",
     "constant": "constant",
@@ -37,7 +37,7 @@ _CONVERTED = (DALIDataType.FLOAT, DALIDataType.FLOAT16, DALIDataType.UINT8)
 
 
 class WindowedInput(Operator, abstract=True):
-    """Arguments of operators that read a window of their input which may reach out of it."""
+    """Arguments of operators that read a window, which may exceed the input."""
 
     cuts = True
     policies = tuple(POLICIES)
@@ -73,7 +73,7 @@ class WindowedInput(Operator, abstract=True):
         return self.values["dtype"] if former is None else former
 
     def place(self, a: Arguments, x: Spec, start: np.ndarray, extent: np.ndarray) -> None:
-        """Puts the window on `a` as `start` and `extent`, each (n, ndim), after the policy had its say."""
+        """Applies the policy, and sets `a.start` and `a.extent`, each (n, ndim)."""
         if self.policy == "trim":
             end = np.clip(start + extent, 0, x.shape)
             start = np.clip(start, 0, x.shape)
@@ -88,7 +88,7 @@ class WindowedInput(Operator, abstract=True):
                         "choose an out_of_bounds_policy other than 'error', or another window"
                     ),
                 )
-        elif self.policy != "constant":  # a border has no pixel to repeat if there is none
+        elif self.policy != "constant":  # an empty input has no border to repeat
             SampleErrors.where(
                 ((x.shape == 0) & (extent > 0)).any(axis=1),
                 lambda i: f"the input of shape {x.shape[i].tolist()} is empty and has no border to repeat",
@@ -96,7 +96,7 @@ class WindowedInput(Operator, abstract=True):
         a.start, a.extent = start, extent
 
     def fill_column(self, channels: np.ndarray, count: int) -> np.ndarray:
-        """`fill_values` as a row (1, count), `channels` (n,) being those of the samples."""
+        """`fill_values` as a row (1, count). `channels` (n,): the samples' numbers of channels."""
         fill = np.asarray(self.values["fill_values"], "f4")
         if len(fill) > 1 and self.policy == "constant":
             SampleErrors.where(
@@ -113,13 +113,13 @@ class WindowedInput(Operator, abstract=True):
 
 
 def windows_inside(a: Arguments, start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> bool:
-    """Whether all windows (n, ndim) lie inside of samples of `shape`."""
+    """Whether all windows (n, ndim) are inside samples of `shape`."""
     columns = (c.astype(_INT64, copy=False) for c in (start, extent, shape))
     return bool(a.native.call("settle_windows", *columns, *shape.shape, 0))
 
 
 def needed_of(a: Arguments, start: np.ndarray, extent: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The part (origin, size) of an input of `shape` that lies in a window."""
+    """The part (origin, size) of an input of `shape` that is inside a window."""
     columns = (c.astype(_INT64, copy=False) for c in (start, extent, shape))
     (origin, at_origin), (size, at_size) = (a.native.allocate(shape.shape, _INT64) for _ in range(2))
     a.native.call("parts_inside", *columns, shape.size, at_origin, at_size)
@@ -131,15 +131,15 @@ class WindowCopy(WindowedInput, abstract=True):
 
     kernel = "geometry/window"
     is_light = True
-    in_place = True  # nothing is to be copied where the decoder makes just the window
-    by_frame = False  # the window may cut the frames of a sequence
-    windowed = string.ascii_uppercase.replace("C", "")  # fill values are counted from the first channel
+    in_place = True  # no copy if the decoder decodes only the window
+    by_frame = False  # the window may select frames of a sequence
+    windowed = string.ascii_uppercase.replace("C", "")  # not C, as fill values begin at the first channel
 
     def setup(self) -> None:
         super().setup()
         self.converts_to = self.out_type()
         fill = self.values["fill_values"]
-        fill = fill if fill and self.policy == "constant" else [0.0]  # in nothing else it is read
+        fill = fill if fill and self.policy == "constant" else [0.0]  # used only by this policy
         self.fill = np.array([fill], "f4")
         self.fill.setflags(write=False)
         self.same: np.dtype | None = None
@@ -147,7 +147,7 @@ class WindowCopy(WindowedInput, abstract=True):
             self.same = to_numpy(self.converts_to)
 
     def outputs(self, a: Arguments, x: Spec, *arguments: Spec) -> Spec:
-        # Not `in (None, x.dtype)`: NumPy holds None to be float64.
+        # Not `in (None, x.dtype)`: for NumPy, None equals float64.
         if (self.same is not None and self.same != x.dtype) or (self.converts_to is not None and x.dtype.kind == "b"):
             names = ", ".join(t.name for t in _CONVERTED)
             raise ValueError(
@@ -176,7 +176,7 @@ class WindowCopy(WindowedInput, abstract=True):
 
 
 class CropWindow(WindowedInput, abstract=True):
-    """Arguments of operators that crop: the size of the window and its place between the borders."""
+    """Arguments of operators that crop: size and relative position of the window."""
 
     crop = PerSample(
         [float],
@@ -206,7 +206,7 @@ class CropWindow(WindowedInput, abstract=True):
             raise ValueError(f"`crop` takes (height, width) or (depth, height, width), got {crop}")
 
     def crop_window(self, a: Arguments, x: Spec) -> None:
-        """Puts the window on `a` as `start` and `extent`, each (n, ndim).
+        """Sets the window `a.start`, `a.extent`, each (n, ndim).
 
         Along an axis of size n a window of size c at position p begins at round(p * (n - c)), where p is a float32 and
         the product a float64.
@@ -222,7 +222,7 @@ class CropWindow(WindowedInput, abstract=True):
         for name, position in (("D", a.crop_pos_z), ("H", a.crop_pos_y), ("W", a.crop_pos_x)):
             d = x.axis(name)
             if name == "D" and d < 0:
-                d = x.axis("F")  # without a depth the third value is a number of frames
+                d = x.axis("F")  # without a depth axis, the third value counts frames
             if d < 0:
                 continue
             outside = native.call(

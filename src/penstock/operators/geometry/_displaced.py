@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images whose pixels come from computed places: what warp_perspective, sphere, water and jitter share."""
+"""Base of operators that sample pixels at computed coordinates: warp_perspective, sphere, water, jitter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_type(x: Spec) -> None:
 
 
 def check_interp(operator: Operator, name: str, accepted: tuple[DALIInterpType, ...]) -> int:
-    """The interpolation as the kernel's number."""
+    """The kernel's value of an interpolation."""
     value = operator.values[name]
     if value not in accepted:
         raise ValueError(
@@ -40,8 +40,8 @@ def check_interp(operator: Operator, name: str, accepted: tuple[DALIInterpType, 
 
 
 class Displaced(Operator, abstract=True):
-    """Base: `a.kind` says how places are computed, `a.constants` (n, up to 9) from what; where `a.still` (n,) is not
-    zero they stay."""
+    """Base class. `a.kind`: the formula of the coordinates; `a.constants` (n, up to 9): its parameters; samples with a
+    non-zero `a.still` (n,) are not changed."""
 
     kernel = "geometry/displace"
     windowed = "HW"
@@ -77,7 +77,7 @@ class Displaced(Operator, abstract=True):
 
 
 class Masked(Displaced, abstract=True):
-    """Base of those of images HWC that may leave a sample as it is."""
+    """Base of operators on HWC images with a `mask` of the samples to change."""
 
     layouts = ("HWC",)
     kind: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small matrices, one for each sample: lists of rows, whose elements are columns (n,) or numbers."""
+"""Small matrices, one per sample: lists of rows, whose elements are columns (n,) or numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def dot(x: Sequence, y: Sequence) -> Any:
-    """The sum of the products of two vectors' elements, the first ones first."""
+    """Dot product of two vectors, summed from the first element."""
     total = x[0] * y[0]
     for p, q in zip(x[1:], y[1:]):
         total = total + p * q
@@ -23,7 +23,7 @@ def product(x: list[list], y: list[list]) -> list[list]:
 
 
 def inverted(m: list[list]) -> tuple[list[list], np.ndarray]:
-    """The inverses of matrices of two or three rows, and their determinants (n,), by Cramer's rule."""
+    """Inverses of 2 x 2 or 3 x 3 matrices by Cramer's rule, and determinants (n,)."""
     if len(m) == 2:
         (p, q), (r, s) = m
         determinant = p * s - q * r

@@ -13,7 +13,7 @@ _TINY = float(np.finfo("f4").tiny)
 
 
 class RandomWindow(Operator, abstract=True):
-    """Arguments of the operators that crop at random."""
+    """Arguments of operators that crop randomly."""
 
     random_area = Arg([float], [0.08, 1.0], "Range of the window's area, as a share of the image's.")
     random_aspect_ratio = Arg(
@@ -23,7 +23,7 @@ class RandomWindow(Operator, abstract=True):
 
     def setup(self) -> None:
         super().setup()
-        # An area of 0 is a window of one pixel; a ratio of 0 has no logarithm.
+        # An area of 0 gives a window of one pixel; a ratio of 0 has no logarithm.
         for name, smallest, text in (("random_area", 0.0, "0 or more"), ("random_aspect_ratio", _TINY, "above 0")):
             v = self.values[name]
             if len(v) != 2 or not smallest <= v[0] <= v[1]:
@@ -35,13 +35,13 @@ class RandomWindow(Operator, abstract=True):
             constant.setflags(write=False)
 
     def draw(self, a: Arguments, shape: np.ndarray, at: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Origins and sizes (n, 2), int64, y first, of one window for each image: height and width are the columns `at`
-        of `shape`, int64. Both are zero for an image without pixels.
+        """Origins and sizes (n, 2), int64, y first, of a random window for each image. `at`: the columns of `shape`
+        (int64) with height and width. Both are 0 for an empty image.
 
-        An area is drawn uniformly from its range and an aspect ratio log-uniformly, until both the window's extents
-        and, after rounding, its aspect ratio are allowed; then a place uniformly among those inside the image. If no
-        attempt succeeds, or none can, the window is the largest with an allowed aspect ratio, shrunk to an allowed
-        area, at a random place.
+        The area is drawn uniformly and the aspect ratio log-uniformly, until the window fits into the image and its
+        aspect ratio after rounding is allowed. The position is uniform inside the image. If no attempt succeeds, or
+        none can, the window is the largest with an allowed aspect ratio, reduced to an allowed area, at a random
+        position.
         """
         n, random = a.n, a.random
         (origin, at_origin), (size, at_size) = (a.native.allocate((n, 2), _INT64) for _ in range(2))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators that resample share: filters, and which part of the input a part of the output depends on.
+"""Base of resampling operators: filters, and the part of the input that a part of the output depends on.
 
-Output sample j of an axis looks at input coordinate `start + (j + 1/2) * scale - 1/2`, `scale = (end - start) / size`,
-where input sample i covers i - 1/2 .. i + 1/2; its weights are a filter's values around that coordinate, divided by
-their sum. When the image shrinks and `antialias` is on, the filter is stretched by |scale|. Samples beyond the image
-repeat its border.
+Output sample j of an axis is at input coordinate `start + (j + 1/2) * scale - 1/2`, `scale = (end - start) / size`,
+where input sample i covers i - 1/2 .. i + 1/2. Its weights are a filter's values around that coordinate, divided by
+their sum. If the image shrinks and `antialias` is set, the filter is stretched by |scale|. Outside the image, its
+border is repeated.
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ _BY_RULES = (
 )
 IMAGES = ("HWC", "FHWC", "CHW", "FCHW", "CFHW")
 RULES = {"dali": 0, "pillow": 1, "torch": 2, "pillow-box": 1, "torch-nearest-exact": 2}  # see resample.h
-_FILTERS = {"pillow-box": 6, "torch-nearest-exact": 7}  # which have no DALIInterpType; likewise
+_FILTERS = {"pillow-box": 6, "torch-nearest-exact": 7}  # without a DALIInterpType; see resample.h
 VOLUMES = ("DHWC", "FDHWC", "CDHW", "FCDHW", "CFDHW")
 
 
 class Resampling(Operator, abstract=True):
     """Arguments and rules of operators that resample.
 
-    `plan` leaves on the arguments: `a.start`, `a.end` (n, k) float64, the region of interest, whose start is larger
-    than its end where it is mirrored, and `a.size` (n, k) int64, the size it is resized to; k is the number of spatial
-    axes.
+    `plan` sets `a.start`, `a.end` (n, k), float64: the region of interest, with start > end along mirrored axes; and
+    `a.size` (n, k), int64: the size it is resized to. k is the number of spatial axes.
     """
 
     kernel = "resample/resample"
@@ -68,7 +67,7 @@ class Resampling(Operator, abstract=True):
     temp_buffer_hint = Arg(int, 0, "Accepted for compatibility.", hidden=True)
 
     def check_types(self, a: Arguments, x: Spec) -> None:
-        """Refuses types and filters that do not exist, and settles which filters are meant."""
+        """Raises errors for unsupported types and filters, and selects the filters."""
         if x.dtype not in _INPUT_TYPES:
             raise ValueError(
                 f"unsupported type: {from_numpy(x.dtype)}; supported: UINT8, UINT16, INT16 and FLOAT (see fn.cast)"
@@ -86,7 +85,7 @@ class Resampling(Operator, abstract=True):
         a.mag = a.mag_filter if "mag_filter" in a.given else a.interp_type
         for name, column in (("min_filter", a.min), ("mag_filter", a.mag)):
             if self.values[name if name in a.given else "interp_type"] is not None:
-                continue  # a constant, which is a DALIInterpType
+                continue  # a constant, already a DALIInterpType
             bad = (column < 0) | (column > _GAUSSIAN)
             SampleErrors.where(
                 bad, lambda i, n=name, c=column: f"{n} is {c[i]}, which is not an interpolation type (0 to 5)"
@@ -112,14 +111,14 @@ class Resampling(Operator, abstract=True):
         return self.resized(a, x)
 
     def resized(self, a: Arguments, x: Spec) -> Spec:
-        """The output of the size `a.size`."""
+        """The output, of size `a.size`."""
         shape, _ = a.native.allocate((x.n, x.ndim), _INT64)
         shape[...] = x.shape
         shape[:, spatial(x)] = a.size
         return x.like(shape=shape, dtype=a.dtype)
 
     def origin(self, a: Arguments, out: Spec) -> np.ndarray:
-        """(n, k) where the output's window begins in the image of `a.size`."""
+        """Origin (n, k) of the output's window in the image of size `a.size`."""
         return out.origin[:, spatial(out)]
 
     def region(self, a: Arguments, x: Spec, out: Spec) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +143,7 @@ class Resampling(Operator, abstract=True):
 
 
 def spatial(x: Spec) -> slice:
-    """The axes that are resampled."""
+    """The resampled axes."""
     first = x.layout.find("D") if "D" in x.layout else x.layout.find("H")
     return slice(first, x.layout.find("W") + 1)
 
@@ -152,8 +151,8 @@ def spatial(x: Spec) -> slice:
 def source_windows(
     a: Arguments, shape: np.ndarray, axes: slice, at: np.ndarray, stored: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which windows (origin, size) of inputs of `shape` (n, ndim) the windows of the output read that begin `at` and
-    have the size `stored` (n, k) along the `axes` that are resampled."""
+    """Windows (origin, size) of inputs of `shape` (n, ndim) that are read for windows of the output. `at`, `stored` (n,
+    k): origin and size of these along the resampled `axes`."""
     n, ndim = shape.shape
     (origin, at_origin), (size, at_size) = a.native.allocate((n, ndim), _INT64), a.native.allocate((n, ndim), _INT64)
     a.native.call(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size an image is resized to, and which part of it."""
+"""The size to which an image is resized, and its region of interest."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ResizeSize(Operator, abstract=True):
 
 
 def per_axis(a: Arguments, column: np.ndarray, name: str, k: int) -> np.ndarray:
-    """One value for all axes, or one for each."""
+    """Broadcasts one value for all axes, or one per axis."""
     if column.shape[1] not in (1, k):
         raise ValueError(
             f"argument '{name}' takes a single value or {k} values, one per spatial axis; got {column.shape[1]}"
@@ -134,7 +134,7 @@ def per_axis(a: Arguments, column: np.ndarray, name: str, k: int) -> np.ndarray:
 
 
 def _wanted(a: Arguments, k: int) -> tuple[np.ndarray, str]:
-    """(n, k) requested extents (0: absent, negative: flipped) and the mode that goes with them."""
+    """Requested extents (n, k) (0: absent, negative: flipped), and their mode."""
     if a.size is not None:
         return per_axis(a, a.size, "size", k), a.mode
     for name, mode in (("resize_shorter", "not_smaller"), ("resize_longer", "not_larger")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotations in space."""
+"""Rotations in three dimensions."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from ...core.errors import SampleErrors
 
 
 def around(axis: np.ndarray, c: np.ndarray, s: np.ndarray) -> list[list[np.ndarray]]:
-    """Rows of (n,): Rodrigues' formula for axes (n, 3) of any length and angles given by cosine and sine, (n,) each, in
-    whose type all is computed."""
+    """Rotation matrices by Rodrigues' formula, as rows of columns (n,). `axis` (n, 3) may have any length; `c`, `s`
+    (n,): cosine and sine of the angles, whose type is used for all computations."""
     if axis.shape[1] != 3:
         raise ValueError(f"`axis` takes three values (x, y, z), got {axis.shape[1]}")
     axis = axis.astype(c.dtype)

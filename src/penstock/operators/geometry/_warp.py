@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Affine transformations: what rotate and warp_affine share."""
+"""Base of affine transformations: rotate and warp_affine."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ _CONVERSIONS = {
 
 
 class Warp(Operator, abstract=True):
-    """Base of operators that put `a.matrix` (n, d * (d + 1)), from output to input, and `a.canvas` (n, d), the extents
-    ([D,] H, W) of the output, on `a`."""
+    """Base class. Subclasses set `a.matrix` (n, d * (d + 1)), from output to input coordinates, and `a.canvas` (n, d),
+    the extents ([D,] H, W) of the output."""
 
     layouts = ("HWC", "FHWC", "DHWC", "FDHWC")
     kernel = "geometry/warp"
@@ -56,7 +56,7 @@ class Warp(Operator, abstract=True):
         self.out_type = self.values["dtype"] if former is None else former
 
     def given_size(self, a: Arguments, x: Spec) -> np.ndarray | None:
-        """(n, d) from `size`, or None."""
+        """Extents (n, d) from `size`, or None."""
         dims = spatial(x)
         if a.size is None or a.size.shape[1] == 0:
             return None
@@ -99,5 +99,5 @@ class Warp(Operator, abstract=True):
 
 
 def spatial(x: Spec) -> int:
-    """The number of axes of space."""
+    """The number of spatial axes."""
     return 3 if "D" in x.layout else 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window of images, volumes and sequences."""
+"""Crops a window from images, volumes and sequences."""
 
 from ...core.batch import Spec
 from ...core.op import Arguments

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Crop, mirror, normalise and reorder the axes in one pass: what usually stands between the decoder and the network."""
+"""Crops, mirrors, normalises and reorders axes in one pass."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class CropMirrorNormalize(CropWindow):
     layouts = ("HWC", "CHW", "DHWC", "CDHW", "FHWC", "FCHW", "CFHW", "FDHWC", "FCDHW", "CFDHW")
     is_light = True
     kernel = "geometry/crop_mirror_normalize"
-    by_frame = False  # the output may have F elsewhere
+    by_frame = False  # F may be another axis in the output
     policies = ("error", "constant", "pad", "trim_to_shape")
 
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output: FLOAT, FLOAT16, UINT8 or INT8.")
@@ -71,11 +71,11 @@ class CropMirrorNormalize(CropWindow):
         self.type = to_numpy(self.out_type())
         self.normalises_alike = mean is not None and std is not None
         self.has_fractions = self.normalises_alike and self.values["scale"] == 1 and are_fractions(mean, std)
-        self._orders: dict[str, tuple[str, list[int], np.ndarray]] = {}  # by the layout of the input
-        self._normalisations: dict[bytes | None, tuple[np.ndarray, ...]] = {}  # by the channels of a batch
+        self._orders: dict[str, tuple[str, list[int], np.ndarray]] = {}  # by layout of the input
+        self._normalisations: dict[bytes | None, tuple[np.ndarray, ...]] = {}  # by channels of a batch
 
     def window_first(self) -> tuple[type[Crop], frozenset[str]] | None:
-        crops = self.given & _WINDOW and self.policy != "constant"  # what is filled is not normalised
+        crops = self.given & _WINDOW and self.policy != "constant"  # filled values are not normalised
         return (_Window, (_WINDOW | _PLACE) & self.given) if crops else None
 
     def plan(self, a: Arguments, x: Spec) -> None:
@@ -84,12 +84,12 @@ class CropMirrorNormalize(CropWindow):
                 f"input 0 has the type {x.dtype.name}, which is not supported; supported: {', '.join(_INPUT_NAMES)}"
             )
         if self.has_fractions and x.dtype == np.uint8:
-            self.has_fractions = False  # once is enough
+            self.has_fractions = False  # checks only once
             warn_of_fractions("fn.crop_mirror_normalize", ("mean", "std"), self.values["mean"], self.values["std"])
         a.layout, a.axes, a.axis = self._orders.get(x.layout) or self._order(x.layout)
         self.crop_window(a, x)
         channels = x.extent("C")
-        # For constants, all that follows depends on the channels only, which seldom change.
+        # For constant arguments, the result depends only on the channels, which rarely change.
         key = None
         if self.normalises_alike:
             channels = a.native.known(channels)
@@ -104,7 +104,7 @@ class CropMirrorNormalize(CropWindow):
         a.channels, a.fill, a.offset, a.factor = known
 
     def _order(self, given: str) -> tuple[str, list[int], np.ndarray]:
-        """The output's layout, and which axes of the input its axes are; also as a row for the kernel."""
+        """The output's layout, and the input axis of each output axis, as a list and as a row for the kernel."""
         layout = self.values["output_layout"] or given
         if sorted(layout) != sorted(given):
             raise ValueError(
@@ -120,7 +120,8 @@ class CropMirrorNormalize(CropWindow):
     def _normalisation(
         self, a: Arguments, channels: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Channels of the output (n,), and what fills, is subtracted from and multiplies each of them (n or 1, k)."""
+        """The output's number of channels (n,), and per channel (n or 1, k) the fill value, the mean to subtract and
+        the factor."""
         padded = (
             np.left_shift(1, np.ceil(np.log2(np.maximum(channels, 1))).astype("i8"))
             if a.pad_output
@@ -128,7 +129,7 @@ class CropMirrorNormalize(CropWindow):
         )
         most = int(padded.max(initial=1))
         fill = self.fill_column(channels, most)
-        if len(self.values["fill_values"]) > 1:  # they are for the channels there are
+        if len(self.values["fill_values"]) > 1:  # one per channel of the input
             fill = np.where(np.arange(fill.shape[1]) < channels[:, None], fill, np.float32(0))
         for name, values in (("mean", a.mean), ("std", a.std)):
             count = values.shape[1]
@@ -177,14 +178,14 @@ class CropMirrorNormalize(CropWindow):
 
 
 def _wide(values: np.ndarray, count: int) -> np.ndarray:
-    """(n, k) as (n, count): one value for all channels, or one each."""
+    """Broadcasts (n, k) to (n, count): one value for all channels, or one per channel."""
     out = np.zeros((len(values), count), "f4")
     out[:, : values.shape[1]] = values
     return out if values.shape[1] > 1 else np.repeat(values, count, axis=1).astype("f4", copy=False)
 
 
 class _Window(Crop, abstract=True):
-    """What the operator above does first, by itself."""
+    """The cropping of the operator above, as a separate operator."""
 
     fn_name = "crop"
 

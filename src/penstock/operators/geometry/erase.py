@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that are filled."""
+"""Fills regions."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Erase(Pointwise):
             )
         if "axes" in self.given and "axis_names" not in self.given:
             axes = axes_at(x, np.broadcast_to(np.array(self.values["axes"]), (x.n, len(self.values["axes"]))))
-        else:  # an input without a layout is taken for an image or a volume
+        else:  # without a layout, the input is treated as an image or a volume
             axes = axes_named(x, self.values["axis_names"], x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
         self._place(a, x, axes)
         self._fill(a, x)
 
     def _place(self, a: Arguments, x: Spec, axes: np.ndarray) -> None:
-        """Begin and end (n, regions, ndim), in the whole sample."""
+        """Begin and end (n, regions, ndim) in the whole sample."""
         v, n_axes = self.values, axes.shape[1]
         anchor, shape = (self._regions(a, name, n_axes) for name in ("anchor", "shape"))
         if anchor.shape[1] and not shape.shape[1]:
@@ -71,7 +71,7 @@ class Erase(Pointwise):
             counts[0] != counts[1],
             lambda i: f"`anchor` and `shape` need the same number of values; got {counts[0][i]} and {counts[1][i]}",
         )
-        regions = min(anchor.shape[1], shape.shape[1])  # the rest of the longer is not there
+        regions = min(anchor.shape[1], shape.shape[1])  # further regions are ignored
         anchor, shape = anchor[:, :regions], shape[:, :regions]
         rows = rows_of(x)
         extent = x.shape[rows, axes].astype("f4")[:, None, :]
@@ -89,7 +89,7 @@ class Erase(Pointwise):
     def _regions(self, a: Arguments, name: str, n_axes: int) -> np.ndarray:
         values = getattr(a, name).astype("f4", copy=False)
         missing = np.arange(values.shape[1]) >= a.lengths(name)[:, None]
-        values = np.where(missing, np.float32(_NAN), values)  # what a sample does not have
+        values = np.where(missing, np.float32(_NAN), values)  # missing values
         if n_axes == 0 or values.shape[1] % n_axes:
             raise ValueError(
                 f"`{name}` needs {n_axes} values for each region, one for each axis; got {values.shape[1]}"
@@ -130,5 +130,5 @@ class Erase(Pointwise):
 
 
 def _place_of(x: np.ndarray) -> np.ndarray:
-    """A border as an integer; what is not there has no extent."""
+    """Converts borders to integers; missing ones become empty regions."""
     return np.clip(np.where(np.isnan(x), np.float32(0), x), -(2.0**40), 2.0**40).astype("i8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels that change places with their neighbours at random."""
+"""Replaces pixels by random neighbours."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions of several images on one canvas."""
+"""Pastes regions of several images onto one canvas."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class MultiPaste(Operator):
     def source_names(
         self, names: list[Sequence[str] | None], argument: Callable[[str], list[np.ndarray] | None]
     ) -> Sequence[str] | None:
-        """Each sample's are those of the samples it is made of, in turn."""
+        """The source of each sample lists those of the samples it is made from."""
         known = [part for part in names if part is not None]
         if not known:
             return None
         ids, n = argument("in_ids"), len(known[0])
         if ids is None:
             return [_list([part[i] for part in known]) for i in range(n)]
-        # Indices of samples without frames aren't checked.
+        # Indices of samples without frames are not validated.
         return [_list([known[0][i] for i in of_sample.ravel().tolist() if 0 <= i < n]) for of_sample in ids]
 
     def setup(self) -> None:
@@ -139,12 +139,12 @@ class MultiPaste(Operator):
             raise ValueError(f"`in_ids` needs a single input; got {len(inputs)}")
 
     def _sources(self, a: Arguments, inputs: tuple[Spec, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n, regions) indices of rows and of inputs, and (n,) numbers of regions."""
+        """Indices (n, regions) of rows and of inputs, and numbers (n,) of regions."""
         if a.in_ids is None:
             image = np.repeat(np.arange(a.n)[:, None], len(inputs), axis=1)
             batch = np.repeat(np.arange(len(inputs))[None], a.n, axis=0)
             return image, batch, np.full(a.n, len(inputs))
-        # Frames of each sample; those behind the last that has any don't matter.
+        # Frames of each sample. Samples after the last one with frames do not matter.
         frames = np.ones(a.n, "i8") if a.sample_of is None else np.bincount(a.sample_of)
         samples, first = len(frames), np.cumsum(frames) - frames
         ids, counts = a.in_ids, a.lengths("in_ids")
@@ -170,7 +170,7 @@ class MultiPaste(Operator):
         return first[ids] + frame[:, None], np.zeros_like(ids), counts
 
     def _canvas(self, a: Arguments, size: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """(n, 2)"""
+        """Height and width (n, 2) of the canvas."""
         if a.output_size is not None:
             if a.output_size.shape[1] != 2:
                 raise ValueError(f"`output_size` needs two numbers, height and width; got {a.output_size.shape[1]}")
@@ -189,7 +189,7 @@ class MultiPaste(Operator):
         return size[:, 0]
 
     def _numbers(self, a: Arguments, name: str, count: np.ndarray, whole: np.ndarray, rounded: Any) -> Any:
-        """(n, regions, 2) of an argument in pixels, None if it is not given."""
+        """An argument in pixels, (n, regions, 2); None if it is not given."""
         absolute, relative = getattr(a, name), getattr(a, f"{name}_rel")
         values = absolute if relative is None else relative
         if values is None or not a.n:
@@ -220,7 +220,7 @@ def _text(what: str, wrong: np.ndarray, at: np.ndarray, whole: np.ndarray, regio
 
 
 def _taken(a: Arguments, of_inputs: list[np.ndarray], batch: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """(n, regions, ...): of each region the row of its input."""
+    """For each region the row of its input, (n, regions, ...)."""
     if len(of_inputs) == 1:
         return a.native.taken(of_inputs[0].astype("i8"), row)
     return np.stack(of_inputs)[batch, row].astype("i8")
@@ -232,5 +232,5 @@ def _list(names: list[str]) -> SourceName:
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
-    """At least one element a row, as arrays of kernels need."""
+    """Pads to at least one element per row, as required by kernels."""
     return x if x.shape[1] else np.zeros((len(x), 1), x.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image on a larger canvas."""
+"""Pastes an image onto a larger canvas."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random crop windows for images of which the sizes are known."""
+"""Random crop windows for images of known size."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels from the places that two maps say."""
+"""Samples pixels at coordinates given by two maps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizes, crops and mirrors in one pass that computes only what is kept."""
+"""Resizes, crops and mirrors in one pass, computing only the window."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class ResizeCropMirror(ResizeSize, Resampling):
                 raise ValueError(
                     f"`crop` takes (height, width) or (depth, height, width), got {a.crop.shape[1]} values"
                 )
-            wanted = np.pad(a.crop, ((0, 0), (1, 0)))[:, -k:]  # without a depth, the depth is kept
-        window = wanted.astype("i8")  # towards zero
+            wanted = np.pad(a.crop, ((0, 0), (1, 0)))[:, -k:]  # two values keep the depth
+        window = wanted.astype("i8")  # truncates
         a.window = np.where((window <= 0) | (a.size == 0), a.size, window)
         position = np.stack([p for _, p, _, _ in axes], axis=1)
         SampleErrors.where(
@@ -80,7 +80,7 @@ class ResizeCropMirror(ResizeSize, Resampling):
         place = position.astype("f8") * (a.size - a.window)
         place = np.trunc(place if a.rounding == "truncate" else place + np.copysign(0.5, place))
         mirrored = (a.mirror[:, None] & np.array([bit for *_, bit in axes])) != 0
-        # A mirrored axis resizes the mirrored region, in which the window lies as far from the other end.
+        # A mirrored axis resizes the mirrored region, so the window's distance is measured from the other end.
         a.start, a.end = np.where(mirrored, a.end, a.start), np.where(mirrored, a.start, a.end)
         a.place = np.where(mirrored, a.size - a.window - place, place).astype("i8")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random crop windows about a region of interest."""
+"""Random crop windows around a region of interest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ROIRandomCrop(Seeded):
         return Batch.from_array(out)
 
     def _checked(self, columns: tuple, of_input: np.ndarray | None) -> tuple[int, tuple]:
-        """How many axes are cropped, and the columns as the kernel takes them."""
+        """The number of cropped axes, and the columns in the kernel's form."""
         crop, start, end, extent, size = columns
         k = crop.shape[1]
         for name, values in (("roi_start", start), ("roi_end", end), ("roi_shape", extent)):

@@ -9,7 +9,7 @@ from ._matrices import dot
 from ._rotation import around
 from ._warp import Warp, spatial
 
-_SLACK = 1e-2  # of a pixel: what rounding alone makes larger does not enlarge the output
+_SLACK = 1e-2  # tolerance in pixels, so that rounding errors do not enlarge the output
 
 
 class Rotate(Warp):
@@ -48,14 +48,14 @@ class Rotate(Warp):
         else:
             canvas = _enclosing(a, self._rotation(a, dims, radians.astype("f8")), extent)
         a.canvas = np.stack(canvas[::-1], axis=1)
-        # Of float32 and in DALI's order, which decide ties.
+        # In float32 and in DALI's order, which determine ties.
         columns, back = [], [e.astype("f4") * np.float32(-0.5) for e in canvas]
         for row, e in zip(rotation, extent):
             columns += [*row, dot(row, back) + e.astype("f4") * np.float32(0.5)]
         a.matrix = np.stack(columns, axis=1)
 
     def _rotation(self, a: Arguments, dims: int, radians: np.ndarray) -> list[list[np.ndarray]]:
-        """From output to input, in the type of the angles (n,): rows of (n,)."""
+        """Matrices from output to input, as rows of columns (n,), in the type of the angles (n,)."""
         c, s = a.native.cosine_and_sine(radians)
         if dims == 2:
             return [[c, -s], [s, c]]
@@ -65,14 +65,14 @@ class Rotate(Warp):
 
 
 def _enclosing(a: Arguments, rotation: list[list[np.ndarray]], extent: list[np.ndarray]) -> list[np.ndarray]:
-    """Extents (n,) that hold boxes of `extent` after the inverse of a rotation.
+    """Extents (n,) that contain boxes of `extent` after the inverse of a rotation.
 
-    The frames of a sample get one size: the largest, odd along an axis if more than half of them would have it odd."""
+    All frames of a sample get the largest size, odd along an axis if it is odd for more than half of them."""
     odd_extent, sizes = [e % 2 for e in extent], []
     for i in range(len(extent)):
         share = [np.abs(row[i]) for row in rotation]
         canvas = np.ceil(dot(share, extent) - _SLACK).astype("i8")
-        # The input's axis that contributes most; the axis itself where it contributes as much as another one.
+        # The input axis that contributes most; if equal, the axis itself.
         most, odd = share[0], odd_extent[0]
         for one, its_odd in zip(share[1:], odd_extent[1:]):
             most, odd = np.maximum(most, one), np.where(one > most, its_odd, odd)

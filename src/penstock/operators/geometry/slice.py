@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window given by its start and its end or shape, absolute or relative."""
+"""Extracts a window given by start and end or shape, absolute or relative."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ class Slice(WindowCopy):
             raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
         if "axes" in self.given:
             axes, own = axes_given(a, x)
-        else:  # an input without a layout is taken for an image or a volume
+        else:  # without a layout, the input is treated as an image or a volume
             axes = axes_named(x, a.axis_names, x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
             own = None
         count = axes.shape[1]
@@ -122,9 +122,9 @@ class Slice(WindowCopy):
         elif rel_end is not None:
             stop = rel_end * size
         elif shape is not None:
-            stop = begin.astype("f8") + shape  # beyond what int32 holds, in long recordings
+            stop = begin.astype("f8") + shape  # may exceed int32 for long recordings
         elif rel_shape is not None and rel_start is not None:
-            stop = np.maximum((rel_start.astype("f8") + rel_shape) * extent, begin)  # begin has the error of float32
+            stop = np.maximum((rel_start.astype("f8") + rel_shape) * extent, begin)  # begin has float32 rounding errors
         elif rel_shape is not None:
             stop = begin + rel_shape * size
         else:
@@ -153,7 +153,7 @@ class Slice(WindowCopy):
         if anchor.dtype.kind not in "iuf" or shape.dtype.kind not in "iuf":
             raise ValueError(f"anchor and shape must be numbers; got {anchor.dtype.name} and {shape.dtype.name}")
         start, size = anchor.astype("f8"), shape.astype("f8")
-        # Where both are relative they are added first: the sum of their products differs in the last bit.
+        # If both are relative, they are added before multiplying: the sum of the products would differ in the last bit.
         by_start, by_size = (
             anchor.dtype.kind == "f" and a.normalized_anchor,
             shape.dtype.kind == "f" and a.normalized_shape,
@@ -165,5 +165,5 @@ class Slice(WindowCopy):
 
 
 def _round(x: np.ndarray) -> np.ndarray:
-    """To the nearest integer, halves away from zero."""
+    """Rounds to the nearest integer, halves away from zero."""
     return np.trunc(x + np.copysign(0.5, x)).astype("i8")

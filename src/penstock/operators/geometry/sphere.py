@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images on a sphere."""
+"""Warps images as if on a sphere."""
 
 from ._displaced import SPHERE, Masked
 

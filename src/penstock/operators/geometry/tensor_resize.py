@@ -20,7 +20,7 @@ _ROUNDING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "truncate": np.floor,
     "ceil": np.ceil,
 }
-_LARGEST, _FARTHEST = 1 << 30, 1 << 24  # elements along an axis; from the origin to where a region begins or ends
+_LARGEST, _FARTHEST = 1 << 30, 1 << 24  # extent of an axis; distance of a region's ends from the origin
 
 
 class TensorResize(Resampling):
@@ -106,7 +106,7 @@ class TensorResize(Resampling):
         )
         share = per_axis(a, a.alignment, "alignment", k)
         if k < x.ndim or axes != list(range(x.ndim)):
-            # Axes that are not named take part in the modes, as in DALI: their own extent is asked for.
+            # As in DALI, axes that are not given take part in the modes, with their own extent as the requested one.
             every = x.shape.astype("f4")
             start, end, wanted, region, share = (
                 _spread(v, axes, to)
@@ -129,7 +129,7 @@ class TensorResize(Resampling):
         )
         whole = _ROUNDING["round" if a.scales is None else a.size_rounding](real)
         size = np.where(extent == 0, 0, np.maximum(whole, 1)).astype("i8")
-        kept = (wanted == 0) & (start > end) & (a.mode in ("default", "stretch"))  # only what is asked for is flipped
+        kept = (wanted == 0) & (start > end) & (a.mode in ("default", "stretch"))  # only requested axes are flipped
         flip = kept | (wanted < 0)
         lo, hi = np.where(flip, end, start).astype("f8"), np.where(flip, start, end).astype("f8")
         if a.subpixel_scale:
@@ -160,12 +160,12 @@ class TensorResize(Resampling):
         return axes
 
     def _choose(self, a: Arguments, x: Spec, start, end, full) -> None:
-        """Which two or three neighbouring axes are resampled: those that change in any sample and those between."""
+        """Selects the two or three consecutive axes to resample: those that change in any sample, and those between."""
         changed = ((start != 0) | (end != x.shape) | (full != x.shape)).any(axis=0).nonzero()[0]
         first, last = (int(changed[0]), int(changed[-1]) + 1) if len(changed) else (0, 1)
         if last - first > 3:
             raise ValueError(f"at most 3 neighbouring axes can be resized; axes {first} to {last - 1} are more")
-        if last - first == 1 and x.ndim > 1:  # a plane, whose other axis stays
+        if last - first == 1 and x.ndim > 1:  # a plane; the other axis does not change
             first, last = (first - 1, last) if first else (first, last + 1)
         a.around = slice(first, last)
         a.full, a.start, a.end, a.size = full, *(v[:, a.around].copy() for v in (start, end, full))
@@ -192,7 +192,7 @@ class TensorResize(Resampling):
 
 
 def _extents(a: Arguments, wanted: np.ndarray, region: np.ndarray, filled: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """(n, k) float32 extents before they are rounded."""
+    """Extents (n, k), float32, before rounding."""
     given = (wanted > 0) & filled
     count = given.sum(axis=1, keepdims=True)
     with np.errstate(all="ignore"):
@@ -212,7 +212,7 @@ def _extents(a: Arguments, wanted: np.ndarray, region: np.ndarray, filled: np.nd
 
 
 def _spread(column: np.ndarray, axes: list[int], to: np.ndarray) -> np.ndarray:
-    """(n, ndim) values: those of `column` at `axes`, those of `to` elsewhere."""
+    """Values (n, ndim): those of `column` at `axes`, those of `to` elsewhere."""
     out = to.copy()
     out[:, axes] = column
     return out

@@ -64,7 +64,7 @@ class WarpAffine(Warp):
 
 
 def _inverse(matrix: np.ndarray, dims: int) -> np.ndarray:
-    """(n, d * (d + 1)) of the maps the other way round."""
+    """The inverse maps, (n, d * (d + 1))."""
     rows = [[matrix[:, i * (dims + 1) + j] for j in range(dims + 1)] for i in range(dims)]
     with np.errstate(all="ignore"):
         inverse, determinant = inverted([row[:dims] for row in rows])

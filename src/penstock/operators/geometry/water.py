@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images under water."""
+"""Warps images by water waves."""
 
 from typing import Any
 

@@ -21,20 +21,20 @@ OPERATIONS = (
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _BITWISE = frozenset(("bitand", "bitor", "bitxor", "shl", "shr", "invert"))
 _ON_BOOL = frozenset(("mul", "bitand", "bitor", "bitxor", "invert")) | _COMPARISONS
-# Computed in floats, whatever the operands are; with the names of the kernel's operation where they differ.
+# Operations computed in floats for all operands: name, and name in the kernel.
 _REAL = {"fpow": "pow", "fabs": "abs", "div": "div", "atan2": "atan2"}
 _REAL |= {name: name for name in OPERATIONS[OPERATIONS.index("sqrt") : OPERATIONS.index("fpow")]}
 _UNARY = frozenset(OPERATIONS[OPERATIONS.index("neg") : OPERATIONS.index("fpow")]) | {"fabs"}
 _SIGNS = dict(add="+", sub="-", mul="*", div="/", floordiv="//", mod="%", neg="-", bitand="&", bitor="|", bitxor="^")
 _SIGNS |= {"shl": "<<", "shr": ">>", "invert": "~"}
-_WIDE = 100  # kWide of the kernel: 128 bits, in which uint64 and signed integers can be compared
+_WIDE = 100  # kWide of the kernel: 128 bits, to compare uint64 with signed integers
 
 
 def promote(a: np.dtype, b: np.dtype) -> np.dtype:
-    """The type in which two types meet.
+    """The common type of two types.
 
-    A float wins over integers, the wider over the narrower, anything over bool; signed and unsigned integers meet in
-    the signed one that holds both (int64 for uint64).
+    Floats take precedence over integers, wider types over narrower ones, all types over bool. Signed and unsigned
+    integers give the signed type that contains both (int64 for uint64).
 
     >>> promote(np.dtype("u1"), np.dtype("i1"))
     dtype('int16')
@@ -52,7 +52,7 @@ def promote(a: np.dtype, b: np.dtype) -> np.dtype:
 
 
 def constant_type(value: Any) -> np.dtype:
-    """The type of a constant: int32 and float32 for Python's numbers, its own for one of NumPy."""
+    """The type of a constant: int32 or float32 for Python numbers; the scalar's own for NumPy."""
     if isinstance(value, np.generic):
         if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
             raise TypeError(f"operands can't have the type {value.dtype.name}, that of {value!r}")
@@ -162,13 +162,13 @@ class Arithmetic(Operator):
 
 
 def _with_axes(x: Spec, ndim: int) -> np.ndarray:
-    """Shapes of so many axes, those in front of extent 1."""
+    """Shapes with `ndim` axes; additional leading axes have extent 1."""
     missing = np.ones((x.n, ndim - x.ndim), "i8")
     return np.concatenate([missing, x.shape], axis=1) if ndim > x.ndim else x.shape
 
 
 class _Single(Arithmetic, Pointwise):
-    """With one operand that is a batch, an element of the output depends on one of the input only."""
+    """Arithmetic with one batch operand: each output element depends on one input element only."""
 
     inputs = (1, 1)
     by_frame = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators that add noise share."""
+"""Base of operators that add noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int6
 
 
 class Noise(Seeded, abstract=True):
-    """Base of operators that disturb every element by itself. Frames of a sequence are disturbed independently."""
+    """Base of operators that change every element independently, also in different frames of a sequence."""
 
     module = "noise"
     by_frame = False

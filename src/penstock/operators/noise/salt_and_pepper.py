@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels that become very bright or very dark."""
+"""Replaces random pixels by very bright or very dark ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators that call a function of the user's share."""
+"""Base of the operators that call a user's function."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 class UserFunction(Operator, abstract=True):
-    """Base: `give` turns a sample into what the function takes, `take` what it returns into an array."""
+    """Base class. `give` converts a sample to an argument of the function, `take` converts its result to an array."""
 
     inputs = (0, 256)
     by_frame = False
-    in_order = True  # the function may keep something from call to call
+    in_order = True  # the function may keep state between calls
     runs_on_gpu = True
     batchwise: ClassVar[bool] = False
 
@@ -51,7 +51,7 @@ class UserFunction(Operator, abstract=True):
         self.layouts_out += [""] * (v["num_outputs"] - len(self.layouts_out))
         self.mixes_samples = v["batch_processing"]  # type: ignore[misc]
         if not v["num_outputs"]:
-            v["preserve"] = True  # nothing else would keep it
+            v["preserve"] = True  # without outputs the graph would remove it
 
     def n_outputs(self) -> int:
         return self.values["num_outputs"]
@@ -65,7 +65,7 @@ class UserFunction(Operator, abstract=True):
         raise TypeError(f"it has to return NumPy arrays; got {type(result).__name__}")
 
     def gpu_arrays(self) -> Any:
-        """What gives samples on the GPU to the function and takes what it returns; see _on_gpu.py."""
+        """Converts samples on the GPU to arguments of the function, and its results back; see _on_gpu.py."""
         made = getattr(self.values["function"], "gpu_arrays", None)
         return OfCuPy() if made is None else made()
 
@@ -91,7 +91,7 @@ class UserFunction(Operator, abstract=True):
         return tuple(self._laid_out(gpu.batch(column), k) for k, column in enumerate(made))
 
     def _kept(self, gpu: Any, arrays: Any, result: Any, output: int) -> Any:
-        """Copied at once, as the function may use its arrays again."""
+        """Copies a result immediately, as the function may reuse its arrays."""
         try:
             return gpu.copy(arrays.take(result), arrays.waits)
         except (TypeError, ValueError) as e:
@@ -108,7 +108,7 @@ class UserFunction(Operator, abstract=True):
         return batch
 
     def _columns(self, results: Sequence[Any], n: int) -> Sequence[Any]:
-        """A list of samples per output. ValueError if what the function returned is none."""
+        """Checks that there is a list of `n` samples per output; raises ValueError otherwise."""
         for k, column in enumerate(results):
             if not isinstance(column, (list, tuple)) or len(column) != n:
                 got = len(column) if isinstance(column, (list, tuple)) else type(column).__name__
@@ -117,13 +117,13 @@ class UserFunction(Operator, abstract=True):
 
     def _run(self, a: Arguments, inputs: tuple[Batch, ...]) -> tuple[Batch, ...]:
         v = self.values
-        # The function may write to what it gets, but not to the user's memory or to a constant.
+        # The function may write to its arguments, but must not change the user's memory or a constant.
         own = [b if all(isinstance(o, Buffer) for o in b.owners) else b.packed_copy() for b in inputs]
         columns = [[self.give(b.sample(i)) for i in range(a.n)] for b in own]
         if v["batch_processing"]:
             results = self._columns(self._results(self._called(columns, None), None), a.n)
         else:
-            # Copied at once, as the function may use its arrays again for the next sample.
+            # Copied immediately, as the function may reuse its arrays for the next sample.
             rows = []
             for i in range(a.n):
                 outputs = self._results(self._called([c[i] for c in columns], i), i)
@@ -139,7 +139,7 @@ class UserFunction(Operator, abstract=True):
         try:
             return function(*arguments)
         except Exception as e:
-            # Lines only: for columns `traceback` parses them, which fails if two threads do (CPython before 3.13).
+            # Without columns: `traceback` parses the source for them, which is not thread-safe in CPython before 3.13.
             frames = [f[:3] for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(_PACKAGE)]
             where = "".join(traceback.format_list([traceback.FrameSummary(*f) for f in frames]))
             which = "" if sample is None else f" for sample {sample}"
@@ -147,7 +147,7 @@ class UserFunction(Operator, abstract=True):
             raise RuntimeError(f"{self._name()} raised {type(e).__name__}{which}: {text}\n{where}".rstrip()) from e
 
     def _results(self, result: Any, sample: int | None) -> Sequence[Any]:
-        """What a call returned, output by output."""
+        """The results of a call, one per output."""
         n = self.values["num_outputs"]
         if n == 0:
             return ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions of the user are given of batches on the GPU and what they may return: arrays of CuPy, by default."""
+"""Arguments and results of user functions on the GPU: CuPy arrays by default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Stream:
-    """A stream as libraries of Python know it."""
+    """A stream with `__cuda_stream__`, the protocol of Python libraries."""
 
     def __init__(self, handle: int):
         self.handle = handle
@@ -19,7 +19,8 @@ class _Stream:
 
 
 class OfCuPy:
-    """Arrays of CuPy. The function runs with the batch's stream as CuPy's current one, so nobody waits."""
+    """CuPy arrays. The function runs with the batch's stream as CuPy's current stream, so no synchronisation is
+    needed."""
 
     waits = False
 
@@ -40,16 +41,16 @@ class OfCuPy:
         return self.cupy.asarray(lent)
 
     def take(self, result: Any) -> Any:
-        """Something dense with `__cuda_array_interface__` or DLPack on the GPU."""
+        """A dense GPU array with `__cuda_array_interface__` or DLPack."""
         if not hasattr(result, "__cuda_array_interface__"):
             raise TypeError(f"it has to return arrays of CuPy; got {type(result).__name__}")
-        # As it is, if it is dense: `ascontiguousarray` gives scalars an axis.
+        # Not for dense arrays: `ascontiguousarray` adds an axis to scalars.
         return result if result.flags.c_contiguous else self.cupy.ascontiguousarray(result)
 
 
 class OfDLPack:
-    """DLPack capsules. Nobody knows on which stream the function works: the GPU has finished before it is called, and
-    what it gave is waited for."""
+    """DLPack capsules. The function's stream is unknown, so the batch's stream is synchronised before the call, and the
+    results are synchronised after it."""
 
     waits = True
 

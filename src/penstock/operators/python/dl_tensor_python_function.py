@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function of the user's on DLPack capsules."""
+"""Calls a user's function with DLPack capsules."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ._on_gpu import OfDLPack
 
 
 class _Capsule:
-    """What NumPy takes for a DLPack capsule that comes without its tensor."""
+    """Wraps a bare DLPack capsule for `np.from_dlpack`."""
 
     def __init__(self, capsule: Any):
         self.capsule = capsule

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function of the user's on NumPy arrays."""
+"""Calls a user's function with NumPy arrays."""
 
 from ._function import UserFunction
 

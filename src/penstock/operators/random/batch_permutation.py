@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random orders of the samples of a batch."""
+"""Random permutations of batches."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random choices from what is given."""
+"""Random choices."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Choice(Seeded):
     shape = PerSample([int], None, "Shape of the choices. By default a single one.")
 
     def setup(self) -> None:
-        self._shared: np.ndarray | None = None  # the table of constant probabilities
-        # Kept as batches mostly have the same: rows of tensors and the one sample that all of them are, a number of
-        # choices and the row of arguments that follows from it.
+        self._shared: np.ndarray | None = None  # the table, if probabilities are constant
+        # Caches for consecutive batches with the same input: (tensor rows, the sample that all of them share), and
+        # (number of choices, its argument row).
         self._seen: tuple[np.ndarray, np.ndarray] | None = None
         self._row: tuple[int, np.ndarray] | None = None
         shape = self.values["shape"]
@@ -59,7 +59,7 @@ class Choice(Seeded):
         except MemoryError:
             shapes = self._shapes(a, like)
             slices = x.spec.shape[:, 1:].prod(axis=1).tolist() if x.spec.ndim else [1] * a.n
-            # The choices, and the number of each.
+            # Bytes of the choices, and of their indices.
             nbytes = sum(math.prod(s) * (k * x.spec.dtype.itemsize + 8) for s, k in zip(shapes, slices))
             shown = f"{[list(s) for s in shapes[:4]]}{'...' * (a.n > 4)}"
             raise MemoryError(f"could not allocate {nbytes} bytes for choices of the shapes {shown}") from None
@@ -85,13 +85,13 @@ class Choice(Seeded):
         return self._of_ragged(x, index, shapes)
 
     def _shapes(self, a: Arguments, like: Batch | None) -> list[tuple[int, ...]]:
-        """Of the choices, per sample."""
+        """Shape of the choices of each sample."""
         if like is None and (self.values["shape"] is not None or "shape" not in a.given):
             return [tuple(self.values["shape"] or ())] * a.n
         return [tuple(s) for s in (like.spec.shape if like is not None else np.asarray(a.shape)).tolist()]
 
     def _counts(self, x: Batch) -> np.ndarray:
-        """(n,), or (1,) if all are the same: how many things there are to choose from."""
+        """Number (n,) of options to choose from; (1,) if it is the same for all samples."""
         if x.spec.ndim:
             return x.spec.shape[:, 0]
         if x.spec.dtype.kind not in "iu":
@@ -99,7 +99,7 @@ class Choice(Seeded):
         return self._values(x).astype(_INT64)
 
     def _values(self, x: Batch) -> np.ndarray:
-        """(n, ...) samples of one shape; (1, ...) if all are the same memory, as constants are."""
+        """The samples (n, ...), of one shape; (1, ...) if all share the same memory, as constants do."""
         if self._seen is not None and self._seen[0] is x.rows:
             return self._seen[1]
         address = x.rows["data"]
@@ -111,7 +111,7 @@ class Choice(Seeded):
         return values
 
     def _drawn(self, a: Arguments, counts: np.ndarray) -> np.ndarray:
-        """The kernel's argument rows: one for each sample or one for all."""
+        """The kernel's argument rows: one per sample, or one for all."""
         row = self._row
         if row is not None and len(counts) == 1 and row[0] == counts[0]:
             return row[1]
@@ -134,7 +134,7 @@ class Choice(Seeded):
         return rows(a, WEIGHTED, table=a.table)
 
     def _table(self, p: np.ndarray) -> np.ndarray:
-        """(n, k) cumulative probabilities."""
+        """Cumulative probabilities (n, k)."""
         p = p.astype("f8")
         bad = ((p < 0) | (p > 1) | np.isnan(p)).any(axis=1)
         SampleErrors.where(bad, lambda i: f"probabilities must be in [0, 1]; got {p[i].tolist()}")
@@ -142,7 +142,7 @@ class Choice(Seeded):
         bad = np.abs(total - 1) >= _SUM_TOLERANCE
         SampleErrors.where(bad, lambda i: f"the probabilities must add up to 1; their sum is {total[i]:.6g}")
         table = np.cumsum(p, axis=1)
-        # Nothing may lie beyond the last choice that is possible at all, however the sum was rounded.
+        # So that rounding of the sum can't select anything after the last option with a non-zero probability.
         table[table >= table[:, -1:]] = np.inf
         return table
 
@@ -163,7 +163,7 @@ class Choice(Seeded):
 
 
 def _layout(spec: Spec, ndim: int) -> str:
-    """That of the input, without its first axis if there is one choice only; none where it does not fit."""
+    """The layout of the input, without its first axis for a single choice; "" if it does not fit."""
     if ndim == spec.ndim:
         return spec.layout
     return spec.layout[1:] if ndim == spec.ndim - 1 else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of Arrow tables as samples: where the value of each row lies in memory, by columns of NumPy."""
+"""Columns of Arrow tables as samples: the address of each row's value, as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ _FLOATS_OF_BITS = {16: "f2", 32: "f4", 64: "f8"}
 
 
 class Values(NamedTuple):
-    """The values of a column: `address` (n,) and `length` (n,) in elements of `dtype`. `why` tells of rows that have no
-    value the reason; `paths` of those of a column {bytes, path} whose content is a file."""
+    """The values of a column: `address` (n,) and `length` (n,) in elements of `dtype`. `why`: reasons by row, for rows
+    without a value. `paths`: by row, for a column {bytes, path} whose content is in a file."""
 
     dtype: np.dtype
     address: np.ndarray
     length: np.ndarray
-    owner: Any  # keeps the memory
+    owner: Any  # keeps the memory alive
     why: dict[int, str]
     paths: dict[int, str]
 
 
 def kind_of(name: str, type: Any) -> tuple[np.dtype, int | None]:
-    """What comes of a column: its type, and how many values each row has, None if that differs. ValueError if nothing
-    can."""
+    """Type of a column's samples, and values per row (None if it varies). Raises ValueError for unsupported types."""
     import pyarrow.types as t
 
     if t.is_dictionary(type):
@@ -56,7 +55,7 @@ def _BYTES(t: Any) -> tuple:
 
 
 def _is_file(type: Any) -> bool:
-    """A struct {bytes, path}, as Hugging Face's datasets keep images and recordings."""
+    """Whether the type is a struct {bytes, path}, in which Hugging Face's datasets store images and audio."""
     import pyarrow.types as t
 
     if not t.is_struct(type) or type.num_fields != 2 or {type[0].name, type[1].name} != {"bytes", "path"}:
@@ -80,12 +79,12 @@ def no_value(name: str) -> str:
 
 
 def no_content(name: str) -> str:
-    """The same of a column {bytes, path}."""
+    """The same for a column {bytes, path}."""
     return f"the column '{name}' has neither bytes nor a path there"
 
 
 def values_of(name: str, column: Any) -> Values:
-    """Of a column of a table, a ChunkedArray."""
+    """The values of a column (ChunkedArray) of a table."""
     import pyarrow.types as t
 
     if t.is_dictionary(column.type):
@@ -166,7 +165,7 @@ def _of_lists(name: str, array: Any, why: dict[int, str]) -> Values:
 
 
 def _numbers(array: Any) -> np.ndarray:
-    """Contiguous and aligned; anything where there is no value."""
+    """A contiguous, aligned array; nulls are unspecified."""
     dtype = _number(array.type)
     if dtype is None:
         raise ValueError(f"[internal error] numbers of the type {array.type}")
@@ -189,7 +188,7 @@ def _data(buffer: Any) -> int:
 
 
 def _where(why: dict[int, str], length: np.ndarray) -> np.ndarray:
-    """Those without a value have no elements."""
+    """Sets the length of rows without a value to 0."""
     if why:
         length = length.copy()
         length[list(why)] = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that native code took from the pool, as it learnt only then how much it needs."""
+"""Memory that native code allocated from the pool, for sizes that are known only while reading."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from ...core.rows import TensorRows
 
 
 class Blocks:
-    """Owns the memory of tensors, each a block of the pool."""
+    """Owns the memory of tensors, one block of the pool each."""
 
     __slots__ = ("address", "give", "rows")
 
     def __init__(self, rows: np.ndarray, address: int):
-        """`rows` of tensors, which lie at `address`."""
-        # Looked up now, as the interpreter may be shutting down when the memory is given back.
+        """`rows`: tensor rows, stored at `address`."""
+        # Looked up here, as `__del__` may run during interpreter shutdown.
         self.rows, self.address, self.give = rows, address, kernels.library().memory_give_all
 
     def __del__(self) -> None:
@@ -27,8 +27,8 @@ class Blocks:
 def whole_files(
     paths: Sequence[np.ndarray], direct: bool, pool: kernels.Pool
 ) -> tuple[np.ndarray, Blocks, dict[int, str]]:
-    """The contents of files, read by the threads of `pool`: rows of uint8 tensors of one dimension, what owns their
-    memory, and of those that can't be read the reasons. Paths are bytes, uint8 of any length."""
+    """The contents of files, read by the threads of `pool`. Returns rows of 1-D uint8 tensors, the owner of their
+    memory, and the reasons for unreadable files by index. Paths are uint8 arrays."""
     n = len(paths)
     names, contents, places = TensorRows(n), TensorRows(n), TensorRows(n)
     names.array["ndim"], names.array["dtype"] = 1, DALIDataType.UINT8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annotations of a COCO data set as columns: from its JSON file, or as they were saved before."""
+"""Annotations of a COCO data set as columns, loaded from its JSON file or from saved annotations."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _none(dtype: str) -> Any:
 
 @dataclass
 class Annotations:
-    """Of n samples with annotations of which some are theirs: columns, as kernels/read/coco.h says."""
+    """Annotations of n samples as columns; see kernels/read/coco.h. Some annotations may not belong to any sample."""
 
     names: list[bytes]
-    first: np.ndarray  # (n,) which of `order`
-    count: np.ndarray  # (n,) and how many
-    order: np.ndarray  # numbers of annotations
+    first: np.ndarray  # (n,) start of the sample's range in `order`
+    count: np.ndarray  # (n,) length of this range
+    order: np.ndarray  # indices of annotations
     box: np.ndarray  # (annotations, 4)
     label: np.ndarray  # (annotations,)
     width: np.ndarray = _none("i4")  # (n,)
@@ -50,11 +50,11 @@ class Annotations:
     rle_size: np.ndarray = _none("i4")  # (masks, 2): height, width
     run_end: np.ndarray = _none("i8")  # (masks,)
     run: np.ndarray = _none("u4")  # (runs,)
-    ratio: bool = False  # vertices are in pixels, and to be divided by the size
+    ratio: bool = False  # whether to divide the vertices, in pixels, by the image size
 
     def columns(self) -> dict[str, np.ndarray]:
         given = {k: getattr(self, k) for k in self.__dataclass_fields__ if k not in ("names", "ratio")}
-        # All annotations have ends, so that none is looked up beyond the column.
+        # Missing columns are filled, so that the parser does not read out of bounds.
         for name in ("polygon_end", "rle_end"):
             if not len(given[name]):
                 given[name] = np.zeros(len(self.label), "i8")
@@ -78,7 +78,7 @@ def scan_json(
     ratio: bool,
     remap: bool,
 ) -> Annotations:
-    """Those in a JSON file. Raises ValueError with the byte that is wrong."""
+    """Parses a JSON file. Raises ValueError with the position of an invalid byte."""
     arguments = (size_threshold, int(include_iscrowd), int(polygons), int(runs))
     try:
         t = scan("coco_annotations", os.fsencode(path), *arguments, **_SCANNED)
@@ -93,7 +93,7 @@ def scan_json(
         number = {name: i for i, name in enumerate(names)}
         wanted = (number.get(os.fsencode(name), -1) for name in images)
         chosen = np.array([i for i in wanted if i >= 0], "i8")
-    # Annotations in the order of their images' ids, those of images that nobody knows left out.
+    # Annotations in the order of their images' ids, without those of unknown images.
     known = np.sort(t["image_id"])
     known = known[np.append(True, known[1:] != known[:-1])] if len(known) else known
     rank = _places(known, t["image"])
@@ -129,10 +129,10 @@ def scan_json(
 
 
 def _places(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Where values are in a sorted array without duplicates; its length for those that it lacks."""
+    """Indices of values in a sorted array without duplicates; its length for missing values."""
     n = len(known)
     low, room = (int(known[0]), int(known[-1]) - int(known[0]) + 1) if n else (0, 0)
-    if n and room <= 16 * n + len(values):  # as ids mostly are: a table is quicker than a search
+    if n and room <= 16 * n + len(values):  # for dense ids, a table is faster than a search
         table = np.full(room + 1, n, "i4")
         table[known.astype("i8") - low] = np.arange(n)
         place = values.astype("i8") - low
@@ -143,7 +143,7 @@ def _places(known: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _remapped(category: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Numbers of categories from 1 in the order of the file; 0 for those that it lacks."""
+    """Numbers of categories, from 1, in the order of the file; 0 for unknown categories."""
     unique, first = np.unique(ids, return_index=True)
     if not len(unique):
         return np.zeros_like(category)
@@ -151,7 +151,7 @@ def _remapped(category: np.ndarray, ids: np.ndarray) -> np.ndarray:
     return np.where(unique[place] == category, first[place] + 1, 0).astype("i4")
 
 
-# Saved annotations, in the files that DALI writes: a count as uint32, then the numbers. -----------------------------
+# Saved annotations, in DALI's file format: a count as uint32, then the numbers. -----------------------------
 
 
 def _write(folder: str, name: str, values: np.ndarray, count: int | None = None) -> None:
@@ -162,7 +162,7 @@ def _write(folder: str, name: str, values: np.ndarray, count: int | None = None)
 
 
 def save(folder: str, a: Annotations, polygons: bool, runs: bool, ids: bool) -> None:
-    """Writes what `load` reads. Raises OSError if the folder can't be written to."""
+    """Writes annotations for `load`. Raises OSError if the folder is not writable."""
     columns = a.columns()
     mine = _ranges(a.first, a.count)
     number = a.order[mine]
@@ -230,7 +230,7 @@ def _ranges(begin: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def _read(folder: str, name: str, dtype: str, width: int = 1) -> np.ndarray:
-    """Nothing if there is no such file, as none is written for what is empty."""
+    """Reads a column. Empty if there is no file, as empty columns are not written."""
     path = os.path.join(folder, name + ".dat")
     try:
         data = storage.read(path)
@@ -251,7 +251,7 @@ def _check(fits: object, folder: str, what: str) -> None:
 
 
 def load(folder: str, polygons: bool, runs: bool, ids: bool) -> Annotations:
-    """What `save`, or DALI, has written. Raises ValueError for files that do not fit each other."""
+    """Loads what `save` or DALI has written. Raises ValueError for inconsistent files."""
     try:
         names = storage.read(os.path.join(folder, "filenames.dat")).split()
     except OSError as e:
@@ -292,7 +292,8 @@ def load(folder: str, polygons: bool, runs: bool, ids: bool) -> Annotations:
 def _ends_of_objects(
     folder: str, which: np.ndarray, sample: np.ndarray, first: np.ndarray, count: np.ndarray
 ) -> np.ndarray:
-    """(annotations,) where those of each annotation end among things that belong to the object `which` of a sample."""
+    """End (annotations,) of each annotation's range in a list of items, such as polygons; each item belongs to the
+    object `which` of a sample."""
     _check(((which >= 0) & (which < count[sample])).all(), folder, "numbers of objects")
     number = first[sample] + which
     _check((np.diff(number) >= 0).all(), folder, "the order of objects")

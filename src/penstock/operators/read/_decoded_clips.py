@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers of videos are made of: clips that are read, and their frames, decoded from them."""
+"""Video readers are compositions of two operators: one reads clips, one decodes their frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...core.op import REGISTRY
 def decode_clips(
     clips: str, kwargs: dict[str, Any], call: Callable[..., Any], then: Callable[[Any], Any] = lambda frames: frames
 ) -> Any:
-    """The outputs of a reader: the frames of what the operator `clips` reads, after `then`, and its other outputs."""
+    """The outputs of a reader: decoded frames of the operator `clips`, processed by `then`, and its other outputs."""
     kwargs = dict(kwargs)
     on_gpu = kwargs.pop("device", None) == "gpu"
     decoding: dict[str, Any] = {k: kwargs[k] for k in ("fill_value", "image_type") if k in kwargs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column chunks of Parquet files by URL, read ahead: those that are neighbours in a file in one request."""
+"""Reads column chunks of Parquet files by URL ahead; adjacent chunks are read in one request."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ...core.storage import Storage
 from ._file_names import FileNames
 from ._records import Parsed, Records, request_for
 
-# A row group is wanted as a whole, and larger requests are no slower for it.
+# In bytes. Whole row groups are needed, so large requests cause no delay.
 _MOST_IN_A_REQUEST = 16 << 20
 _BYTE = np.dtype("u1")
-Span = tuple[int, int]  # where it begins in the file, and how many bytes it has
+Span = tuple[int, int]  # (offset in the file, size in bytes)
 
 
 class FarChunks:
-    """Of each row group the spans that are wanted of its file."""
+    """The spans to read for each row group."""
 
     def __init__(self, paths: Sequence[str], file: np.ndarray, spans: Sequence[Sequence[Span]], objects: Storage):
-        """`paths` of the files, `file` (groups,): the number of that of each row group."""
+        """`file` (groups,): index in `paths` of each row group's file."""
         width = max(map(len, spans))
         object, offset, length = (np.full((len(spans), width), missing) for missing in (-1, 0, 0))
         for group, its in enumerate(spans):
@@ -37,7 +37,7 @@ class FarChunks:
         self.spans, self.width, self.objects = spans, width, objects
         self.request, self.address, self.alive = request_for(records, [Parsed()] * width)
         limits = objects.connection.limits
-        # Of row groups; those that are decoded are kept within a limit of their own.
+        # In row groups. Decoded ones have a separate limit.
         self.ahead = min(max(limits.ahead_bytes // max(records.mean_bytes(), 1), 2), 2 * limits.at_once)
 
     def begin(self, group: int, io: kernels.Pool) -> Chunks:
@@ -45,7 +45,7 @@ class FarChunks:
 
 
 class Chunks:
-    """Those of one row group, on their way."""
+    """The chunks of one row group, being read."""
 
     def __init__(self, of: FarChunks, group: int, io: kernels.Pool):
         self._spans, self._objects = of.spans[group], of.objects
@@ -56,12 +56,12 @@ class Chunks:
         self._fetch = fetcher.begin(of.address, np.array([group], "i8"), out, 0, of.objects.handle(), alive)
 
     def wait(self) -> None:
-        """Raises what can't be read as OSError."""
+        """Raises OSError if a chunk can't be read."""
         if self._fetch.wait():
             raise OSError(self._fetch.reasons()[0])
         self._objects.read_ahead(self._fetch.most_held)
 
     def read(self, begin: int, n_bytes: int) -> np.ndarray:
-        """One of the spans."""
+        """Returns the bytes of one of the spans."""
         row = self._rows[self._spans.index((begin, n_bytes)), 0]
         return view(int(row["data"]), (n_bytes,), _BYTE, self._fetch.owner)

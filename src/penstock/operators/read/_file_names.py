@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of very many files, kept compactly: one block of bytes and where each name begins in it."""
+"""Names of very many files in a compact form: one block of bytes, and the offset of each name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ...core.source_name import SourceName
 
 
 class FileNames:
-    """Names under `root`, as bytes ending in a zero one behind the other; absolute ones and URLs ignore the root."""
+    """Names under `root`, as concatenated zero-terminated bytes. Absolute names and URLs ignore the root."""
 
     def __init__(self, root: str, parts: Iterable[Sequence[bytes]]):
-        """`parts` are lists of names, such as the files of one folder each."""
+        """`parts`: lists of names, such as one list per folder."""
         self.root = np.frombuffer(os.fsencode(os.path.join(root, "") if root else "") + b"\0", "u1")
         blocks, lengths = [], []
         for names in parts:
@@ -30,7 +30,7 @@ class FileNames:
         self.has_urls = storage.is_url(root) or b"://" in text
         self.text = np.frombuffer(text, "u1")
         self.root_address, self.text_address = self.root.ctypes.data, self.text.ctypes.data
-        self._begins = np.cumsum(np.concatenate([np.zeros(1, "i8"), *lengths]))  # and where the last one ends
+        self._begins = np.cumsum(np.concatenate([np.zeros(1, "i8"), *lengths]))  # with the end of the last name
         self.begins_address = self._begins.ctypes.data
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class FileNames:
         return SourceName(storage.without_secrets(self.full_path(index)), storage.without_secrets(name))
 
     def full_path(self, index: int) -> str:
-        """The path with which to open the file; may contain the secrets of a URL."""
+        """The path for opening the file; may contain secrets of a URL."""
         name = self._name(index)
         return name if storage.is_url(name) else os.path.join(os.fsdecode(self.root[:-1].tobytes()), name)
 
@@ -56,7 +56,7 @@ class FileNames:
 
 
 def _as_fnmatch(pattern: str) -> str:
-    """A pattern of the shell in the syntax of the module fnmatch, which lacks `[^...]` and the backslash."""
+    """Converts a shell pattern to the syntax of the module fnmatch, which does not have `[^...]` and backslashes."""
     return re.sub(r"\\(.)|\[\^", lambda m: f"[{m[1]}]" if m[1] else "[!", pattern)
 
 
@@ -64,7 +64,7 @@ def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bo
     """Whether a name matches one of the glob patterns: `*`, `?`, `[...]`, `[!...]`, `[^...]`, a backslash before a
     literal."""
     texts = list(patterns) if case_sensitive else [p.lower() for p in patterns]
-    # "*.jpg" and the like are by far the most frequent and far quicker as suffixes.
+    # Patterns such as "*.jpg" are by far the most frequent, and matching suffixes is much faster.
     suffixes = tuple(t[1:] for t in texts if t[:1] == "*" and not re.search(r"[*?\[\\]", t[1:]))
     others = [t for t in texts if not (t[:1] == "*" and t[1:] in suffixes)]
     fold = str if case_sensitive else str.lower
@@ -76,7 +76,7 @@ def matcher(patterns: Sequence[str], case_sensitive: bool) -> Callable[[str], bo
 
 
 def _listing(folder: str, wanted: Callable[[str], bool], folders: bool = False) -> list[bytes]:
-    """Names of files, or of the folders, in a folder, in the order of their bytes."""
+    """Names of the files (or folders) in a folder, sorted by bytes."""
     try:
         if storage.is_url(folder) and folders:
             return [os.fsencode(n) for n in listings.folders_in(folder) if wanted(n)]
@@ -90,8 +90,8 @@ def _listing(folder: str, wanted: Callable[[str], bool], folders: bool = False) 
 
 
 def _files(root: str, folders: Sequence[bytes], wanted: Callable[[str], bool]) -> Iterator[tuple[int, list[bytes]]]:
-    """Files in folders under `root`, each of which ends in a slash or is empty: the folder's number, and names under
-    `root` in the order of their bytes, some at a time."""
+    """Files in folders under `root`; each of `folders` ends with a slash or is empty. Yields the folder's index and
+    some of its names under `root`, sorted by bytes."""
     paths = [os.path.join(root, os.fsdecode(folder.rstrip(b"/"))) for folder in folders]
     if storage.is_url(root):
         for i, found in enumerate(listings.objects_in_each(paths)):
@@ -103,14 +103,15 @@ def _files(root: str, folders: Sequence[bytes], wanted: Callable[[str], bool]) -
 
 
 def _is_file_or_link(entry: os.DirEntry) -> bool:
-    """Links count whatever they lead to: one that leads nowhere is a bad sample when it is read, not a silent gap."""
+    """All links are included, so that a dangling link becomes a bad sample instead of being silently omitted."""
     return entry.is_symlink() or entry.is_file(follow_symlinks=False)
 
 
 def scan(
     root: str, dir_filters: Sequence[str] | None, file_filters: Sequence[str], case_sensitive: bool
 ) -> tuple[FileNames, np.ndarray, list[str]]:
-    """Files in the sub-folders of `root`, labelled (int32) by the number of their folder in sorted order."""
+    """Files in the sub-folders of `root`, labels (int32: index of the file's folder in sorted order), and the
+    folders."""
     in_folder = matcher(dir_filters, case_sensitive) if dir_filters is not None else lambda name: True
     folders = _listing(root, in_folder, folders=True)
     counts = np.zeros(len(folders), "i8")
@@ -132,8 +133,8 @@ def files_in(root: str, pattern: str) -> FileNames:
 
 
 def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, list[int]]:
-    """Files in the sub-folders of `root` that match a glob pattern, in the order of their paths, and how many each
-    folder has. Names that begin with a dot are passed over."""
+    """Files in the sub-folders of `root` that match a glob pattern, in the order of their paths, and the number of
+    files of each folder. Names that begin with a dot are skipped."""
     matches = matcher(patterns, False)
     folders = [name + b"/" for name in _listing(root, lambda name: not name.startswith("."), folders=True)]
     folders.sort()
@@ -145,7 +146,7 @@ def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, lis
 
 
 def read_names(path: str, root: str | None) -> FileNames:
-    """Files from lines of paths; relative ones are in `root`, or the list's folder."""
+    """Files from a list with one path per line. Relative paths are in `root`, or in the list's folder."""
     try:
         lines = storage.read(path).split(b"\n")
     except OSError as e:
@@ -158,7 +159,7 @@ _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
 
 
 def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
-    """Files and labels (int32) from lines of "path label"; relative ones are in `root`, or the list's folder."""
+    """Files and labels (int32) from lines of "path label". Relative paths are in `root`, or in the list's folder."""
     try:
         lines = storage.read(path).split(b"\n")
     except OSError as e:

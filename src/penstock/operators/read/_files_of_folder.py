@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of which each sample is a file, named by a folder, a list, or a text file with a list."""
+"""Readers with one file per sample. Files are given as a folder, a list, or a text file with a list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_given(who: str, v: dict[str, Any]) -> None:
 
 
 class FilesOfFolder(RecordReader, abstract=True):
-    """Base of such readers without labels. They declare `file_filter`, whose default is their own."""
+    """Base of such readers without labels. Subclasses declare `file_filter` with their own default."""
 
     file_root = Arg(
         str,

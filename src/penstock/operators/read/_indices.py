@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where records lie in files: read from index files, or found by looking at the files."""
+"""Positions of records in files: read from index files, or found by scanning the files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _INT64 = np.dtype("i8")
 def records_of(
     paths: Sequence[str], scanner: str, indices: Sequence[str] | None, rows: Callable[[str, str], np.ndarray]
 ) -> Records:
-    """The records of files: as a scanner of kernels/read/record_scan.h finds them, or as `rows(index, path)` (n, 2)
-    reads offsets and sizes from an index of each."""
+    """The records of files, found by a scanner of kernels/read/record_scan.h, or read from an index per file by
+    `rows(index, path)`, which returns offsets and sizes (n, 2)."""
     paths = [os.path.expanduser(p) for p in paths]
     for p in paths:
         _size(p)
@@ -46,7 +46,7 @@ def records_of(
 
 
 def scan_file(scanner: str, path: str) -> np.ndarray:
-    """(n, 2) offsets and sizes of the records of a file."""
+    """Offsets and sizes (n, 2) of the records of a file."""
     try:
         return np.stack([*scan(scanner, os.fsencode(path), offset="i8", size="i8").values()], axis=1)
     except ValueError as e:
@@ -60,7 +60,7 @@ def _scan(paths: Sequence[str], scanner: str) -> dict[str, np.ndarray]:
 
 
 def read_pairs(path: str) -> np.ndarray:
-    """(n, 2) pairs of integers in an index file."""
+    """The pairs of integers (n, 2) in an index file."""
     try:
         text = storage.read(path)
     except OSError as e:
@@ -78,7 +78,7 @@ def read_pairs(path: str) -> np.ndarray:
 
 
 def _check_fits(records: np.ndarray, index: str, path: str) -> None:
-    """Raises ValueError if records (n, 2), offsets and sizes, lie beyond the end of the file."""
+    """Raises ValueError if records (n, 2) (offsets and sizes) exceed the end of the file."""
     size = _size(path)
     wrong = ((records[:, 0] > size) | (records[:, 1] > size - records[:, 0])).nonzero()[0]
     if len(wrong):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of where records lie, kept in the user's cache: scanning a large file again is what they save."""
+"""Cache of the positions of records in the user's cache folder, to avoid scanning large files again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ...core import array_files, storage
 
 _VERSION = 1
-_WORTH_IT_S = 0.1  # scans that are quicker than this are done again
+_WORTH_IT_S = 0.1  # faster scans are not cached
 
 
 def folder() -> str:
@@ -21,9 +21,9 @@ def folder() -> str:
 
 
 def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `scan` finds in one or several files, or has found before: by path, size and time of change, or ETag. `kind`
-    tells apart the scans that a file may be given to. Raises OSError if there is no such file."""
-    import hashlib  # here, as `import penstock` has to be quick
+    """The result of `scan` for one or several files, or the cached result. The key is `kind` (of scan) with the files'
+    paths, sizes and times of change, or ETags. Raises OSError if a file does not exist."""
+    import hashlib  # imported here to keep `import penstock` fast
 
     identity = os.fsencode(f"{_VERSION}\0{kind}\0") + _versions([paths] if isinstance(paths, str) else paths)
     name = os.path.join(folder(), hashlib.sha256(identity).hexdigest()[:32] + ".npz")
@@ -40,7 +40,7 @@ def kept(kind: str, paths: str | Sequence[str], scan: Callable[[], dict[str, np.
 def _versions(paths: Sequence[str]) -> bytes:
     """Paths, sizes and times of change, or ETags."""
     text = "\0".join((os.getcwd(), *paths))
-    if "://" not in text:  # there may be very many
+    if "://" not in text:  # faster for very many files
         found = [(info.st_size, info.st_mtime_ns) for info in map(os.stat, paths)]
         return os.fsencode(text) + np.array(found, "i8").tobytes()
     versions = (storage.version(path) for path in paths)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of samples of similar length: the order of the samples of an epoch, a function (epoch, place) -> index."""
+"""Order of samples with batches of similar length: a function (epoch, place) -> index."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _INT64 = np.dtype("i8")
 
 
 class Lengths:
-    """Orders in which runs of `run` samples are of similar length, for samples of the lengths `length` (n,).
+    """Orders with runs of `run` samples of similar length. `length` (n,): lengths of the samples.
 
-    A run is one batch of every shard: shards take turns along it, so that each gets a batch from it.
+    A run consists of one batch per shard. Shards take its samples in turns.
 
-    `key`: of the random numbers; None gives the samples from the shortest to the longest. Otherwise the samples, sorted
-    by length, are cut into `num_buckets` ranges that consist of whole runs. Each epoch permutes the samples of every
-    range, and then the runs. The run that is not full comes last.
+    `key`: key of the random numbers; None sorts the samples by increasing length. Otherwise the sorted samples are
+    split into `num_buckets` ranges of whole runs. Each epoch permutes the samples of every range, and then the runs. An
+    incomplete run comes last.
     """
 
     def __init__(self, length: np.ndarray, num_buckets: int, key: int | None):
         self.length, self.num_buckets, self.key = length, num_buckets, key
         self._sorted = np.argsort(length, kind="stable")
         self._lock = threading.Lock()
-        self._orders: dict[tuple[int | None, int, int], np.ndarray] = {}  # of (key, run, epoch)
+        self._orders: dict[tuple[int | None, int, int], np.ndarray] = {}  # by (key, run, epoch)
 
     def index(self, epoch: int, place: np.ndarray, run: int) -> np.ndarray:
-        """(n,) the samples at `place` (n,) of an epoch."""
+        """Indices (n,) of the samples at `place` (n,) of an epoch."""
         if self.key is None:
             return self._sorted[place]
         with self._lock:
             order = self._orders.get((self.key, run, epoch))
             if order is None:
                 order = self._shuffled(epoch, run, self.key)
-                # Batches on their way and replacements of bad samples are at most one epoch apart.
+                # Batches in progress and replacements of bad samples are at most one epoch apart.
                 recent = {k: o for k, o in self._orders.items() if k[2] >= epoch - 1}
                 self._orders = recent | {(self.key, run, epoch): order}
             return order[place]
@@ -70,8 +70,8 @@ def _permutation(key: int, epoch: int, n: int) -> np.ndarray:
 
 
 def lengths_of(given: Any, size: int, known: np.ndarray | None) -> np.ndarray:
-    """(size,) float64: `batch_by_length` as a reader was given it; `known` are the lengths that the reader knows.
-    ValueError with what is accepted."""
+    """Converts the argument `batch_by_length` to lengths (size,), float64. `known`: lengths that the reader knows.
+    Raises ValueError for invalid values."""
     if given is True:
         if known is None:
             raise ValueError(

@@ -16,7 +16,7 @@ from ._table import scan
 
 
 class LmdbReader(RecordReader, abstract=True):
-    """Base of readers of LMDB databases, whose argument `path` names them."""
+    """Base of readers of LMDB databases, which are given by `path`."""
 
     def setup(self) -> None:
         super().setup()
@@ -46,7 +46,7 @@ class LmdbReader(RecordReader, abstract=True):
         record = index - int(self._begins[database])
         key_end, keys = self._keys[database]
         key = os.fsdecode(keys[int(key_end[record - 1]) if record else 0 : int(key_end[record])].tobytes())
-        # As DALI has it, which ends at a zero.
+        # Up to the first zero byte, as in DALI.
         path = self.values["path"][database]
         given = f"{path} at key {key.partition(chr(0))[0]}"
         return SourceName(f"{self.records.objects.path(database)}, record {record}, key {key!r}", given)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which the shards of a data set give out its samples: a function (shard, epoch, offset) -> index.
+"""The order of a data set's samples in each shard: a function (shard, epoch, offset) -> index.
 
-A `SampleOrder` is such an order from some epoch on. Where a run goes on with another number of shards, what those
-before had left over of their epochs comes first, divided among the new ones: its `head`.
+A `SampleOrder` applies from its `first` epoch on. When a run is resumed with another number of shards, the samples that
+the previous shards had left in their epochs come first, divided among the new shards: the `head`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from ...core.rows import address, allocate
 from ._lengths import Lengths
 from ._windows import Windows
 
-# Permutations of so few samples take the most rounds, and are small enough to be kept.
+# Up to this many samples, the permutation is stored: computing it needs the most rounds per sample.
 _SMALL = 4096
 _INT64 = np.dtype("i8")
 
 
 class SampleOrder:
-    """`num_shards` shards of `size` samples; `first` is the epoch with which it begins, which has the samples of `head`
-    (epochs, indices) if there is one."""
+    """Order of `size` samples in `num_shards` shards. If there is a `head` (epochs, indices), the epoch `first`
+    consists of its samples."""
 
     def __init__(self, size: int, num_shards: int, *, pads: bool, sticks: bool, way: str, shared_key: int):
-        """`way` is "", "random_shuffle", "shuffle_after_epoch", "shuffle", "windows" or "turns": in order, shard after
-        shard."""
+        """`way`: "" (in order), "random_shuffle", "shuffle_after_epoch", "shuffle", "windows", or "turns" (in order,
+        shards take turns)."""
         self.size, self.num_shards, self.pads, self.sticks = size, num_shards, pads, sticks
         self.way, self.shared_key = way, shared_key
         self.buffer_key = self.initial_fill = 0  # of random_shuffle
-        self.buffer_keys: list[int] = []  # of the shards, where they differ
-        self.lengths: Lengths | None = None  # then batches of `batch_size` are of similar lengths
+        self.buffer_keys: list[int] = []  # by shard, if they differ
+        self.lengths: Lengths | None = None  # if set, batches of `batch_size` have similar lengths
         self.batch_size = 0
-        self.windows: Windows | None = None  # of the way of this name
+        self.windows: Windows | None = None  # if `way` is "windows"
         self.first = 0
         self.head: tuple[np.ndarray, np.ndarray] | None = None
         self._lock = threading.Lock()
-        self._orders: dict[tuple[int, int], np.ndarray] = {}  # of (epoch, part)
-        self._shuffled: np.ndarray | None = None  # the data set as `random_shuffle` shuffles it once, if it is small
+        self._orders: dict[tuple[int, int], np.ndarray] = {}  # by (epoch, part)
+        self._shuffled: np.ndarray | None = None  # see `_data_set`; only for small data sets
 
     def begin(self, part) -> Any:
-        """Where a part of the data set begins."""
+        """Index of the first sample of a part of the data set."""
         return part * self.size // self.num_shards
 
     def part(self, shard: int, epoch) -> Any:
@@ -51,7 +51,7 @@ class SampleOrder:
         return (shard + epoch * (not self.sticks)) % self.num_shards
 
     def length(self, shard: int, epoch) -> Any:
-        """Samples that a shard has in an epoch."""
+        """Number of samples of a shard in an epoch."""
         part = self.part(shard, epoch)
         length = self.begin(part + 1) - self.begin(part)
         if self.head is None:
@@ -60,12 +60,12 @@ class SampleOrder:
         return np.where(np.asarray(epoch) == self.first, mine, length)
 
     def padded_length(self, epoch: int) -> int:
-        """Samples of the largest shard in an epoch."""
+        """Number of samples of the largest shard in an epoch."""
         size = self.size if self.head is None or epoch != self.first else len(self.head[1])
         return -(-size // self.num_shards)
 
     def index(self, shard: int, epoch: int, offset: np.ndarray) -> np.ndarray:
-        """(n,) indices of the samples at `offset` (n,) of a shard in one epoch."""
+        """Indices (n,) of the samples at `offset` (n,) of a shard in one epoch."""
         if self.head is not None and epoch == self.first:
             return self.head[1][self._in_head(shard, offset)]
         part = self.part(shard, epoch)
@@ -85,8 +85,8 @@ class SampleOrder:
         return place
 
     def picks(self, shard: int, spans: list[tuple[int, int, int]]) -> np.ndarray:
-        """(5, n) columns of offset, epoch, index, epoch that the sample belongs to, and index, of the samples of a
-        shard in some epochs: `spans` are epochs and from which offset to which."""
+        """Picks of a shard in some epochs, as columns (5, n): offset, epoch, index, epoch that the sample belongs to,
+        index again. `spans`: (epoch, first offset, end offset)."""
         count = sum(end - begin for _, begin, end in spans)
         columns, at = allocate((5, count), _INT64)
         if self.way == "random_shuffle" and self.size <= _SMALL and self.head is None:  # many epochs, in one call
@@ -108,26 +108,26 @@ class SampleOrder:
         return columns
 
     def _data_set(self) -> np.ndarray:
-        """The samples of a small data set as `random_shuffle` shuffles them once."""
+        """The indices of a small data set after the initial permutation of `random_shuffle`."""
         if self._shuffled is None:
             self._shuffled = self._permute(0, np.arange(self.size))
         return self._shuffled
 
     def epoch_of(self, shard: int, epoch: int, offset: np.ndarray) -> Any:
-        """The epochs that the samples at `offset` belong to; differs from `epoch` for left-over ones."""
+        """The epochs that the samples at `offset` belong to; differs from `epoch` for left-over samples."""
         if self.head is not None and epoch == self.first:
             return self.head[0][self._in_head(shard, offset)]
         return epoch
 
     def _in_head(self, shard: int, offset: np.ndarray) -> np.ndarray:
-        """A shard that has none of the left-over samples is padded with the last one."""
+        """Places in the head. A shard without left-over samples is padded with the last one."""
         assert self.head is not None
         return np.minimum(np.maximum(offset, 0) * self.num_shards + shard, len(self.head[1]) - 1)
 
     def _turn(self, part: int, offset: np.ndarray) -> np.ndarray:
-        """Places in the whole order of the samples of one shard, when shards take turns.
+        """Places of one shard's samples in the whole order, if shards take turns.
 
-        In the last turn, not all shards have one; those do that have one more sample by the rule in `begin`."""
+        The last turn may be incomplete: it includes the shards that have one more sample according to `begin`."""
         n = self.num_shards
         turns, rest = divmod(self.size, n)
         return np.where(offset < turns, offset * n + part, turns * n + part * rest // n)
@@ -146,15 +146,15 @@ class SampleOrder:
                 library().buffer_shuffle(key, epoch % 2**32, part, len(order), self.initial_fill, at)
                 if self.size <= _SMALL:
                     order = self._data_set()[self.begin(part) + order]
-                # Batches on their way and replacements of bad samples are at most one epoch apart.
+                # Batches in progress and replacements of bad samples are at most one epoch apart.
                 recent = {k: o for k, o in self._orders.items() if k[0] >= epoch - 1}
                 self._orders = recent | {(epoch, part): order}
             return order
 
-    # Going on with another number of shards ---------------------------------------------------------------------
+    # Resuming with another number of shards ---------------------------------------------------------------------
 
     def place(self, shard: int, state: dict[str, Any]) -> tuple[int, int]:
-        """Epoch and offset of any shard when one of them is in `state`: all have taken equally many."""
+        """Epoch and offset of a shard, given the `state` of any shard: all have taken the same number of samples."""
         if self.pads:
             return state["epoch"], state["offset"]
         epoch, left = state["since"], state["taken"]
@@ -163,8 +163,8 @@ class SampleOrder:
         return epoch, left
 
     def divide(self, state: dict[str, Any], num_shards: int) -> SampleOrder:
-        """The order of another number of shards from there on: together they have each sample exactly once an
-        epoch, as if nothing had happened."""
+        """The order for another number of shards from `state` on. Together, the shards still return each sample exactly
+        once per epoch."""
         places = [self.place(s, state) for s in range(self.num_shards)]
         last = max(e for e, _ in places)
         epochs, offsets, shards, indices = [], [], [], []

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of all readers that say in which order samples come: shards, shuffling, sampling, batches of similar
-length."""
+"""The arguments of all readers for the order of samples: shards, shuffling, sampling, batches of similar length."""
 
 from __future__ import annotations
 
@@ -11,12 +10,12 @@ from ...core.source import Source
 
 
 def by_length(values: dict[str, Any]) -> bool:
-    """Whether batches are of similar length."""
+    """Whether batches have samples of similar length."""
     return values["batch_by_length"] is not None and values["batch_by_length"] is not False
 
 
 class OrderArguments(Source, Seeded, abstract=True):
-    """The arguments, and the checks that need no data."""
+    """The arguments, and checks that do not need the data set."""
 
     num_shards = Arg(int, 1, "Number of parts into which the data set is divided, such as processes of a training run.")
     shard_id = Arg(

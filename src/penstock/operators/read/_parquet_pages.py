@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of Parquet files whose pages native code reads, in memory that is used again. pyarrow reads the others: those
-in lists, booleans, and those in other encodings and compressions. It has read the metadata of all of them."""
+"""Decodes Parquet pages natively into reused memory. pyarrow decodes the other columns (lists, booleans, other
+encodings and compressions) and all metadata."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Values(ctypes.Structure):
 
 
 class Leaf(NamedTuple):
-    """A column as it is stored: `number` in the file, bytes of a value (0: each says how many)."""
+    """A stored column: its `number` in the file, and `width` in bytes of a value (0: each value has its own length)."""
 
     number: int
     width: int
@@ -44,7 +44,7 @@ class Leaf(NamedTuple):
 
 
 class PlainColumn(NamedTuple):
-    """One whose pages can be read natively. `path` is that of a column {bytes, path}."""
+    """A column whose pages can be decoded natively. `path`: the field of a column {bytes, path}."""
 
     name: str
     kind: tuple[np.dtype, int | None]
@@ -53,7 +53,7 @@ class PlainColumn(NamedTuple):
 
 
 def plain_column(schema: Any, name: str, kind: tuple[np.dtype, int | None]) -> PlainColumn | None:
-    """The column `name` of a file, which becomes samples of `kind`; None if pyarrow has to read it."""
+    """The column `name` of a file as samples of `kind`; None if pyarrow must read it."""
     found: dict[str, list[int]] = {}
     for number in range(len(schema)):
         found.setdefault(schema.column(number).path, []).append(number)
@@ -77,16 +77,16 @@ def _leaf(schema: Any, numbers: list[int], kind: tuple[np.dtype, int | None]) ->
     if of_bytes:
         is_known = stored == "BYTE_ARRAY" or (stored == "FIXED_LEN_BYTE_ARRAY" and width > 0)
     else:
-        is_known = width >= dtype.itemsize  # narrow integers are the low bytes of wider ones
+        is_known = width >= dtype.itemsize  # narrow integers are stored in the low bytes of wider ones
     return Leaf(numbers[0], width, column.max_definition_level) if is_known else None
 
 
-Read = Callable[[int, int], np.ndarray]  # so many bytes of a file from an offset on, in memory that stays
+Read = Callable[[int, int], np.ndarray]  # (offset, size in bytes) -> bytes that the result owns
 
 
 def read_column(read: Read, size: int, row_group: Any, column: PlainColumn) -> tuple[Values, int] | None:
-    """What a row group of a file of `size` bytes has of a column, and how much memory that takes; None if pyarrow has
-    to read it. Raises what is damaged as ValueError."""
+    """The values of a column in a row group, and their memory in bytes; None if pyarrow must read it. `size`: bytes of
+    the file. Raises ValueError for damaged data."""
     found = _values(read, size, row_group, column.content, column.name)
     if found is None:
         return None
@@ -115,7 +115,7 @@ def read_column(read: Read, size: int, row_group: Any, column: PlainColumn) -> t
 
 
 def span(row_group: Any, leaf: Leaf) -> tuple[int, int]:
-    """Where the pages of a column begin in the file, -1 if that is not known, and how many bytes they have."""
+    """Offset of a column's pages in the file (-1 if unknown), and their size in bytes."""
     about = row_group.column(leaf.number)
     begins = [x for x in (about.dictionary_page_offset, about.data_page_offset) if x]
     return min(begins, default=-1), about.total_compressed_size
@@ -129,7 +129,8 @@ def is_sound(begin: int, n_bytes: int, size: int) -> bool:
 def _values(
     read: Read, size: int, row_group: Any, leaf: Leaf, name: str
 ) -> tuple[np.ndarray, np.ndarray, Any, int] | None:
-    """Where the value of each row is, and its bytes, -1 if it has none; what owns the memory, and its size."""
+    """Address and length in bytes of each row's value (length -1 if null), the owner of the memory, and its size in
+    bytes."""
     about, n = row_group.column(leaf.number), row_group.num_rows
     codec = _CODECS.get(about.compression)
     if codec is None or about.file_path:
@@ -155,7 +156,8 @@ def _values(
 
 
 def read_file(file: Any, begin: int, size: int) -> np.ndarray:
-    """The bytes of a file from `begin` on, in memory of the pool. ValueError if there are fewer."""
+    """Reads `size` bytes of a file from `begin` on, into memory of the pool. Raises ValueError if the file is
+    shorter."""
     buffer = Buffer(size)
     data = view(buffer.address, (size,), _BYTE, buffer)
     file.seek(begin)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of data sets that are tables of spans: what each of them has to say, and what they share.
+"""Base of readers whose data sets are tables of spans.
 
-A reader is one file: a class that `find`s where its samples lie, names the native function that parses their bytes, and
-describes what comes out. Order, shards, epochs, padding, shuffling and checkpoints come from `ShardedSource`; reading
-ahead, in parallel and neighbours in one call from the native Fetcher (kernels/read/fetcher.h); bad samples, where each
-sample came from and statistics from here.
+A reader is a class in its own file: it `find`s the positions of its samples, names the native function that parses
+their bytes, and describes the outputs. `ShardedSource` provides order, shards, epochs, padding, shuffling and
+checkpoints; the native Fetcher (kernels/read/fetcher.h) reads ahead, in parallel, and adjacent spans in one call; this
+module provides bad samples, sources of samples and statistics.
 """
 
 from __future__ import annotations
@@ -29,24 +29,23 @@ from ._file_names import FileNames
 from ._sharded import ShardedSource
 
 _INT64, _ADDRESS, _BYTE = np.dtype("i8"), np.dtype("u8"), np.dtype("u1")
-# Spans with so much between them are read in one call, up to so many bytes: of files the latter are then still in the
-# cache of who parses them; of what is far away more is worth one request less.
+# Spans with gaps of up to `_GAP` bytes are read in one call of up to `_RUN_BYTES`, so that local data is still in the
+# CPU's cache when it is parsed. By URL, larger reads are worth it to save requests.
 _GAP, _RUN_BYTES = 4096, 256 << 10
 _GAP_BY_URL, _RUN_BYTES_BY_URL = 64 << 10, 1 << 20
 APART = -1  # a `gap` for spans that are never read in one call
 
 
 class Records:
-    """Where the samples of a data set lie: columns, and no object of Python for each sample.
+    """Positions of the samples of a data set, as columns, without a Python object per sample.
 
-    Each sample has one span, or `parts` of them (columns (n, parts)), or any number of them: those from `first[i]` to
-    `first[i + 1]` (n + 1) of columns (spans,). A span is `length` bytes from `offset` on of an object, whose number
-    among the names of `objects` is in `object`. An object of -1 is a part that the sample lacks; a length of -1 goes to
-    the end of the object. Without `object` sample i is object i, without `offset` spans begin at 0, without `length`
-    they are whole objects.
+    Each sample has one span, or `parts` spans (columns (n, parts)), or any number: spans `first[i]` to `first[i + 1]`
+    of columns (spans,), with `first` (n + 1,). A span is `length` bytes from `offset` on of an object; `object` is its
+    index in `objects`. An object of -1 is a missing part; a length of -1 extends to the end of the object. Without
+    `object`, sample i is object i; without `offset`, spans begin at 0; without `length`, they are whole objects.
 
-    Spans with at most `gap` bytes between them are read in one call, by URL up to `most_by_url` bytes; with `APART`
-    each is read, and parsed, by itself. With `by_parser` nothing is read before the parser does so.
+    Spans with at most `gap` bytes between them are read in one call, by URL up to `most_by_url` bytes; with `APART`,
+    each is read and parsed separately. With `by_parser`, only the parser reads.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Records:
             return None if x is None else np.ascontiguousarray(x, _INT64)
 
         self.objects, self.first, self.gap, self._most_by_url = objects, column(first), gap, most_by_url
-        self._none = np.zeros(len(objects), _INT64) if by_parser else None  # lengths
+        self._none = np.zeros(len(objects), _INT64) if by_parser else None  # lengths of 0
         self.object, self.offset, self.length = column(object), column(offset), column(length)
         given = [c for c in (self.object, self.offset, self.length) if c is not None]
         if len({c.shape for c in given}) > 1:
@@ -76,7 +75,7 @@ class Records:
         return self._n
 
     def fill(self, request: np.ndarray) -> None:
-        """Tells a `struct Fetch` where the table is."""
+        """Writes the addresses of the table into a `struct Fetch`."""
         o = self.objects
         request["root"], request["text"], request["begins"] = o.root_address, o.text_address, o.begins_address
         request["n_objects"], request["n_samples"], request["n_parts"] = len(o), self._n, self.parts
@@ -93,7 +92,7 @@ class Records:
             request["length"], request["gap"] = address(self._none), APART
 
     def name(self, i: int) -> SourceName:
-        """Where sample i comes from, for errors: path, number of the record in the file, offset."""
+        """Source of sample i for error messages: path, number of the record in the file, offset."""
         if self.object is None:
             return self.objects.path(i)
         k = i * self.parts if self.first is None else int(self.first[i])
@@ -107,12 +106,12 @@ class Records:
         return SourceName(f"{path}, record {number}, offset {offset}", f"{path.given} at index {offset}")
 
     def mean_bytes(self) -> int:
-        """Of a sample; 0 where objects are read to their ends, and nobody knows how long they are."""
+        """Mean size of a sample in bytes; 0 if objects are read to their ends, as their sizes are unknown."""
         length = self.length
         return 0 if length is None or (length < 0).any() else int(length.sum()) // max(self._n, 1)
 
     def sizes(self) -> np.ndarray:
-        """(n,) bytes of each sample. A file that can't be found counts as empty: it is a bad sample when it is read."""
+        """Size (n,) of each sample in bytes. A missing file has size 0: it is a bad sample when it is read."""
         object, length = self.object, self.length
         if length is None or (length < 0).any():
             of_object = np.fromiter((_size(self.objects, i) for i in range(len(self.objects))), _INT64)
@@ -120,21 +119,21 @@ class Records:
             to_the_end = np.maximum(to_the_end - (0 if self.offset is None else self.offset), 0)
             length = to_the_end if length is None else np.where(length < 0, to_the_end, length)
         if object is not None:
-            length = np.where(object < 0, 0, length)  # a part that is not there
+            length = np.where(object < 0, 0, length)  # missing parts
         if self.first is not None:
             sums = np.concatenate([np.zeros(1, _INT64), np.cumsum(length)])
             return np.asarray(sums[self.first[1:]] - sums[self.first[:-1]])
         return np.asarray(length.reshape(self._n, -1).sum(axis=1))
 
     def blocks(self) -> np.ndarray | None:
-        """(files + 1,) where the samples of each file begin, and the last ones end; None if samples are whole files."""
+        """Index (files + 1,) of the first sample of each file, and the total; None if samples are whole files."""
         if self.object is None or self.length is None or self.first is not None or (self.length < 0).any():
             return None
-        of_file = self.object.reshape(self._n, -1).max(axis=1)  # a part that a sample lacks has none
+        of_file = self.object.reshape(self._n, -1).max(axis=1)  # -1 for missing parts
         return np.concatenate([[0], np.flatnonzero(np.diff(of_file)) + 1, [self._n]])
 
     def fingerprint(self) -> int:
-        """Tells tables of equal size apart."""
+        """A checksum, to distinguish tables of equal size."""
         crc = zlib.crc32(self.objects.text.tobytes())
         for column in (self.first, self.object, self.offset, self.length):
             crc = crc if column is None else zlib.crc32(column.tobytes(), crc)
@@ -149,11 +148,11 @@ def _size(objects: FileNames, index: int) -> int:
 
 
 class Parsed(NamedTuple):
-    """What is known of an output of the parser before there is a sample.
+    """An output of the parser, as far as it is known before reading.
 
-    A `shape` without None is that of every sample: the engine gives the parser memory for it, and the batch is dense.
-    Otherwise the parser says each extent, of as many as `shape` has. A `dtype` or `shape` of None leaves type or
-    number of dimensions to the parser, too; those of a batch have to agree."""
+    If `shape` has no None, all samples have this shape: the engine allocates memory for the parser, and the batch is
+    dense. Otherwise the parser sets all extents. If `dtype` or `shape` itself is None, the parser also sets the type or
+    the number of dimensions; they must be the same in a batch."""
 
     dtype: np.dtype | None = _BYTE
     shape: tuple[int | None, ...] | None = (None,)
@@ -165,7 +164,7 @@ class Parsed(NamedTuple):
 
 
 def request_for(records: Records, known: Sequence[Parsed]) -> tuple[np.ndarray, int, list[Any]]:
-    """A `struct Fetch` for samples of which nothing but this is known, its address, and what it points to."""
+    """A `struct Fetch` for the records and outputs, its address, and the objects it points to."""
     outputs, at = allocate(len(known), OUTPUT)
     for row, o in zip(outputs, known):
         shape = o.shape or ()
@@ -181,32 +180,32 @@ def request_for(records: Records, known: Sequence[Parsed]) -> tuple[np.ndarray, 
 
 
 class RecordReader(ShardedSource, abstract=True):
-    """Base of readers. What a reader defines:
+    """Base of readers. A reader defines:
 
-    * `find()`: a Records with its samples;
+    * `find()`: the Records of its samples;
     * `parser`: kernels/read/<name>.{h,cpp} that parses one sample (see kernels/read/parser.h), "" if each part is an
-      output as it is; `parser_arguments()`: the fields of its argument struct, as `params` of operators gives them;
-    * `parsed()`: what the parser gives, one Parsed for each;
-    * `finish(index, batches)`, if its outputs are not just those: what is known of the samples at `index` without
-      reading them, such as labels, is added here, by column.
+      unchanged output; `parser_arguments()`: the fields of its argument struct, as in `params` of operators;
+    * `parsed()`: a Parsed for each output of the parser;
+    * `finish(index, batches)`, if there are other outputs: adds those that are known without reading the samples at
+      `index`, such as labels, by column.
     """
 
     parser: ClassVar[str] = ""  # such as "read/tf_example"
-    allow_empty: ClassVar[bool] = False  # whether a whole object without any bytes is a good sample
+    allow_empty: ClassVar[bool] = False  # whether an empty object is a good sample
     # Known once the samples are found:
     records: Records
     known: tuple[Parsed, ...]
-    dense: dict[int, Parsed]  # those of a fixed shape
+    dense: dict[int, Parsed]  # outputs with a fixed shape
     request: np.ndarray  # a `struct Fetch`
     request_address: int
-    alive: list[Any]  # what it points to
+    alive: list[Any]  # the objects it points to
 
     def find(self) -> Records:
-        """Finds the samples; at least one, or ValueError or OSError that says what was looked for."""
+        """Finds the samples, at least one. Otherwise raises ValueError or OSError with what was searched for."""
         raise NotImplementedError
 
     def parsed(self) -> tuple[Parsed, ...]:
-        """What the parser gives: by default the bytes of one part."""
+        """The outputs of the parser; by default the bytes of one part."""
         return (Parsed(),)
 
     def parser_arguments(self) -> dict[str, Any]:
@@ -214,19 +213,19 @@ class RecordReader(ShardedSource, abstract=True):
         return {}
 
     def parser_arguments_by(self, a: Arguments) -> dict[str, Any]:
-        """The same for one batch, where some of the reader's arguments are data: `a` has the columns."""
+        """The same for one batch if some of the reader's arguments are data: `a` has their columns."""
         raise NotImplementedError
 
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """The outputs for the samples at `index`, of what was parsed. Raises SampleErrors, with the batches, for those
-        that turn out to be bad."""
+        """The outputs for the samples at `index`, from the parsed batches. Raises SampleErrors with the batches if
+        samples are bad."""
         return batches
 
     def source_name(self, index: int) -> SourceName:
-        """Where a sample comes from: "file, record, offset"; its `given` is what `source_info` says."""
+        """Source of a sample: "file, record, offset"; its `given` is the `source_info`."""
         return self.records.name(index)
 
-    # The rest is the same for all -------------------------------------------------------------------------------
+    # The same for all readers -------------------------------------------------------------------------------
 
     def n_outputs(self) -> int:
         return len(self.parsed())
@@ -243,8 +242,8 @@ class RecordReader(ShardedSource, abstract=True):
 
     @property
     def batches_ahead(self) -> int:
-        """As many as have twice the requests that may be on their way, where the samples of a batch lie together. Half
-        an epoch at most, so that what the next one reads again is in the cache by then."""
+        """Number of batches with twice as many requests as may be in flight, assuming that the samples of a batch are
+        contiguous. At most half an epoch, so that data is in the cache when the next epoch reads it again."""
         if not self.size or not self.records.objects.has_urls:
             return 0
         limits = self.storage.connection.limits
@@ -260,7 +259,7 @@ class RecordReader(ShardedSource, abstract=True):
         return self.records.blocks()
 
     def _give_parser(self, request: np.ndarray, fields: dict[str, Any]) -> list[Any]:
-        """Puts the parser's arguments into a request. Gives what has to stay as long as it."""
+        """Writes the parser's arguments into a request. Returns the objects that it must keep alive."""
         parser = kernels.kernel(self.parser)
         rows = ArgumentRows(1, parser.args, parser.pointers)
         request["args"] = rows.address
@@ -279,10 +278,10 @@ class RecordReader(ShardedSource, abstract=True):
 
 
 class _Reading(Loading):
-    """A batch that is read and parsed."""
+    """A batch that is being read and parsed."""
 
     def __init__(self, reader: RecordReader, picks: Picks, io: kernels.Pool, request: int, own: tuple[Any, ...] = ()):
-        """`request`: the address of a `struct Fetch`, whose `own` memory is kept if it is not the reader's."""
+        """`request`: the address of a `struct Fetch`. `own`: objects to keep alive if it is not the reader's."""
         index, places, dense = np.ascontiguousarray(picks.columns["index"], _INT64), None, 0
         self._reader, self._index, n = reader, index, len(index)
         self._out, out = allocate((len(reader.known), n), TENSOR)
@@ -323,7 +322,7 @@ class _Reading(Loading):
 
 
 def _batch(o: Parsed, rows: np.ndarray, owner: object, sources: SourceNames, reasons: dict[int, str]) -> Batch:
-    """The samples that a parser has described. Those that differ in type or dimensions are bad."""
+    """A batch of parsed samples. Samples whose type or number of dimensions differs are bad."""
     if o.dtype is not None and o.shape is not None:
         dtype, ndim = o.dtype, len(o.shape)
     else:

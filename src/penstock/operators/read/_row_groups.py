@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of tables that are decoded whole, by threads, and kept for a while: the row groups of Parquet files."""
+"""Cache of row groups of Parquet files, which are decoded as a whole by threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._arrow import Values
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-MOST_BYTES = 1 << 30  # of row groups that are kept although no batch needs them now
+MOST_BYTES = 1 << 30  # of cached row groups that no batch needs now
 
 
 class RowGroup(NamedTuple):
@@ -23,19 +23,19 @@ class RowGroup(NamedTuple):
 
 
 class RowGroups:
-    """`begin(k)` begins to read row group k, if it is far away; `read(k, begun)` decodes it, called by `n_threads`
+    """`begin(k)` starts reading row group k if it is remote; `read(k, begun)` decodes it in one of `n_threads`
     threads."""
 
     def __init__(self, begin: Callable[[int], Any], read: Callable[[int, Any], RowGroup], n_threads: int):
-        from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
+        from concurrent.futures import ThreadPoolExecutor  # imported here to keep `import penstock` fast
 
         self._begin_to_read, self._read = begin, read
         self._lock, self.pid = threading.Lock(), os.getpid()
         self._pool = ThreadPoolExecutor(n_threads, "penstock row groups")
-        self._kept: OrderedDict[int, Future[RowGroup]] = OrderedDict()  # the one that was wanted last comes last
+        self._kept: OrderedDict[int, Future[RowGroup]] = OrderedDict()  # least recently used first
 
     def begin(self, wanted: Iterable[int], soon: Iterable[int] = ()) -> list[Future[RowGroup]]:
-        """Those that are `wanted`, which are read if they aren't there; those for later are read behind them."""
+        """Returns the `wanted` row groups. Row groups that are not cached are read: first `wanted`, then `soon`."""
         needed, later = list(wanted), list(soon)
         with self._lock:
             found = [self._begin(k) for k in needed]
@@ -50,7 +50,7 @@ class RowGroups:
 
     def _begin(self, k: int) -> Future[RowGroup]:
         future = self._kept.get(k)
-        if future is None or (future.done() and future.exception() is not None):  # it may be readable by now
+        if future is None or (future.done() and future.exception() is not None):  # retries after an error
             future = self._kept[k] = self._pool.submit(self._read, k, self._begin_to_read(k))
         self._kept.move_to_end(k)
         return future

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scans of many files at once, with a line of progress if they take a while."""
+"""Scans many files in parallel, and shows progress if it takes long."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TypeVar
 from ...core import storage
 
 _SILENT_S = 2.0
-_SCANS_BY_URL = 16  # at once, as they mostly wait
+_SCANS_BY_URL = 16  # threads; they mostly wait
 T = TypeVar("T")
 
 
 def scan_all(what: str, paths: Sequence[str], scan: Callable[[str], T]) -> list[T]:
-    """`scan(path)` of each path, by several threads. Its ValueError and OSError get the path put before them. After two
-    seconds a line on stderr says how far it is."""
+    """Returns `scan(path)` of each path, called by several threads. Adds the path to the text of a ValueError. After
+    two seconds, progress is written to stderr."""
 
     def one(path: str) -> T:
         try:
@@ -28,7 +28,7 @@ def scan_all(what: str, paths: Sequence[str], scan: Callable[[str], T]) -> list[
         except ValueError as e:
             raise ValueError(f"{storage.without_secrets(path)}: {e}") from None
 
-    from concurrent.futures import ThreadPoolExecutor  # here, as `import penstock` has to be quick
+    from concurrent.futures import ThreadPoolExecutor  # imported here to keep `import penstock` fast
 
     found = []
     most = _SCANS_BY_URL if any(map(storage.is_url, paths)) else os.cpu_count() or 1
@@ -42,7 +42,8 @@ def scan_all(what: str, paths: Sequence[str], scan: Callable[[str], T]) -> list[
 
 @contextmanager
 def progress(what: str, files: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function to call with the number of files that are done. After two seconds it writes to stderr."""
+    """Yields a function to be called with the number of completed files. After two seconds, it writes progress to
+    stderr."""
     begin, shown = time.monotonic(), False
 
     def done(number: int) -> None:

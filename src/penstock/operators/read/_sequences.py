@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers of videos have in common: their arguments, and what they give of each sequence."""
+"""Base of video readers: their arguments and outputs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COLOURS = {DALIImageType.RGB, DALIImageType.YCbCr}
 
 
 class Sequences(RecordReader, abstract=True):
-    """A sample is a sequence: some frames of a video, of which the compressed pictures are read. Classes say, by
-    `ranges` and `starts`, where sequences begin."""
+    """A sample is a sequence of frames of a video, read as compressed frames. Subclasses define by `ranges` and
+    `starts` where sequences begin."""
 
     filenames = Arg([str], [], "Paths of the videos.")
     file_root = Arg(str, "", "Folder of the data set: its sub-folders, sorted, are the classes 0, 1, ...")
@@ -56,20 +56,20 @@ class Sequences(RecordReader, abstract=True):
     parser = "read/video_clip"
 
     def ranges(self, videos: Videos, given: Ranges | None) -> tuple[np.ndarray, np.ndarray]:
-        """(files,) first frame and end (exclusive) of what is wanted of each video. `given` is what a file list says;
-        None: there is none."""
+        """First frame and end (exclusive) of each video's range, each (files,). `given`: the ranges of the file list,
+        or None."""
         raise NotImplementedError
 
     def starts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, int]:
-        """(files,) how many sequences lie in ranges, and the distance from one to the next."""
+        """Number (files,) of sequences in each range, and the distance between their first frames."""
         raise NotImplementedError
 
     def frames_from(self, first: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """(n, sequence_length) the frames of sequences that begin at `first` (n,)."""
+        """Frame numbers (n, sequence_length) of the sequences that begin at `first` (n,)."""
         return first[:, None] + np.arange(self.values["sequence_length"]) * self.values["stride"]
 
     def padding(self) -> str:
-        """How frames behind the end of a range are padded."""
+        """How frames after the end of a range are padded."""
         return "none"
 
     def setup(self) -> None:
@@ -97,7 +97,7 @@ class Sequences(RecordReader, abstract=True):
             raise ValueError(
                 f"{who}: none of the {len(names)} videos can be read; {names.path(first)}: {videos.errors[first]}"
             )
-        is_bad = videos.frames == 0  # a bad sample, which says why when it is read
+        is_bad = videos.frames == 0  # one bad sample each, which reports the reason when it is read
         start, end = self.ranges(videos, ranges)
         count, step = self.starts(start, end)
         count = np.where(is_bad, 1, np.maximum(count, 0))
@@ -112,7 +112,7 @@ class Sequences(RecordReader, abstract=True):
         frames = self.frames_from(start + number * step, start, end) - start[:, None]
         inside = padded(frames, np.maximum(end - start, 1), self.padding())
         frames = np.where((inside < 0) | is_bad[:, None], -1, inside + start[:, None])
-        self.frame_of = np.ascontiguousarray(frames, "i4")  # of each sequence; -1: padded
+        self.frame_of = np.ascontiguousarray(frames, "i4")  # (sequences, sequence_length); -1: padded
         if v["enable_timestamps"]:
             times, begins = videos.times()
             at = begins[file][:, None] + np.maximum(frames, 0)
@@ -148,7 +148,7 @@ class Sequences(RecordReader, abstract=True):
         return bool(self.values["labels"] is not None or self.values["file_root"] or self.values["file_list"])
 
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """The clip, which of its frames make the sequence, then labels, frame numbers and times."""
+        """Returns the clip, the indices of the sequence's frames in it, labels, frame numbers and times."""
         sources = batches[0].sources
         columns = [self.place_of[index]]
         if self._has_labels():
@@ -165,8 +165,8 @@ class Sequences(RecordReader, abstract=True):
 
 
 def _each_once(frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of sequences (n, count) of frame numbers: the frames of each in the order of the video, each once (-1 behind the
-    last), and where among them those of the sequence are (-1 where it has none)."""
+    """For sequences (n, count) of frame numbers: the sorted, distinct frames of each sequence, padded with -1, and the
+    index of each frame of the sequence among them (-1 for padded frames)."""
     once, place = frames.copy(), np.tile(np.arange(frames.shape[1], dtype="i4"), (len(frames), 1))
     for row in np.flatnonzero((np.diff(frames, axis=1) <= 0).any(1) | (frames < 0).any(1)):
         unique, back = np.unique(frames[row], return_inverse=True)

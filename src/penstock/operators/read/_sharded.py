@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which readers hand out the samples of a data set: shards, epochs, padding, shuffling.
+"""The order in which readers return the samples of a data set: shards, epochs, padding, shuffling.
 
-The order is a function: (epoch, offset in the shard) -> index of a sample. A reader's state is its place in it, a few
-integers.
+The order is a function (epoch, offset in the shard) -> index of the sample. A reader's state is its place in this
+order, a few integers.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from ._order_arguments import OrderArguments, by_length
 from ._weights import Weights, weights_of
 from ._windows import Windows
 
-# Keys of orders on which all shards have to agree whatever seeds their pipelines have.
+# Seed of orders that must be the same in all shards, even if their pipelines' seeds differ.
 _SHARED_SEED = 0
-_AHEAD = 1024  # samples whose picks are made at once, of at most so many epochs
+_AHEAD = 1024  # picks made at once, from at most `_EPOCHS_AHEAD` epochs
 _EPOCHS_AHEAD = 16
-# Of picks: offset and epoch as the shard counts them, the sample's number, and what random numbers depend on.
+# Columns of picks: offset and epoch in the shard, index of the sample, and epoch and position for random numbers.
 _COLUMNS = ("offset", "place", "index", "epoch", "position")
 _INT64 = np.dtype("i8")
 
 
 class ShardedSource(OrderArguments, abstract=True):
-    """Base of readers of data sets with a known number of samples. It says which samples come next; `_records.py` and
-    the readers say what they are."""
+    """Base of readers of data sets with a known number of samples. Determines which samples come next; `_records.py`
+    and the readers read them."""
 
     picks_suffice = True
 
     def found(self) -> int:
-        """Finds the samples and says how many there are; at least one, or ValueError or OSError."""
+        """Finds the samples and returns their number, at least one. Otherwise raises ValueError or OSError."""
         raise NotImplementedError
 
     def labels_found(self) -> np.ndarray | None:
-        """(samples,) labels of what was found, if they are known before reading."""
+        """Labels (samples,), if they are known before reading."""
         return None
 
     def lengths_found(self) -> np.ndarray | None:
-        """(samples,) lengths of what was found, of 0 or more in any unit, if they are known before reading."""
+        """Lengths (samples,), 0 or more, in any unit, if they are known before reading."""
         return None
 
     def blocks_found(self) -> np.ndarray | None:
-        """(blocks + 1,) where each block of samples that are read together begins, and the last one ends; None if
-        there are no blocks."""
+        """Index (blocks + 1,) of the first sample of each block that is read as a whole, and the total; None if there
+        are no blocks."""
         return None
 
     def setup(self) -> None:
         super().setup()
         v = self.values
         has_own_order = bool(v["shuffle_after_epoch"] or v["shuffle"] or v["weights"] is not None or by_length(v))
-        self.size = 0  # of the data set
-        self.weighted: Weights | None = None  # then the order is one of draws, which it gives samples for
-        self.lengths: Lengths | None = None  # then batches are of similar lengths
-        self.windows: Windows | None = None  # then blocks of samples are shuffled
+        self.size = 0  # samples of the data set
+        self.weighted: Weights | None = None  # if set, the order is of draws, which it maps to samples
+        self.lengths: Lengths | None = None  # if set, batches have similar lengths
+        self.windows: Windows | None = None  # if set, blocks of samples are shuffled
         self.sticks = bool(v["stick_to_shard"] or has_own_order)
         self.pads = bool(v["pad_last_batch"] or by_length(v))
-        self.epoch = self.offset = self.last = 0  # the next sample, and how many were taken before it at once
-        self.since = self.taken = 0  # samples taken in all since an epoch that began with no sample taken
-        self.past: list[dict[str, int]] = []  # where the run was when the number of shards changed
+        self.epoch = self.offset = self.last = 0  # the next sample, and the size of the last batch
+        self.since = self.taken = 0  # epoch, and samples taken since its start
+        self.past: list[dict[str, int]] = []  # states at which the number of shards changed
         self.order: SampleOrder
-        self.storage: storage.Storage  # once it is open
+        self.storage: storage.Storage  # set by `open`
         self._epochs_ahead = 1
-        # Picks made ahead: of which order, and where in it and in them the next one is.
+        # Picks made in advance: their order, (epoch, offset) of the next one, the columns, and its column index.
         self._ahead: tuple[SampleOrder | None, tuple[int, int], np.ndarray, int] = (
             *(None, (0, 0), np.empty((len(_COLUMNS), 0), _INT64), 0),
         )
@@ -142,15 +142,15 @@ class ShardedSource(OrderArguments, abstract=True):
         return order
 
     def _at(self, epoch: int, offset: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Indices of the samples at `offset` (n,) of the shard in one epoch, and the epochs that they belong to."""
+        """Indices of the samples at `offset` (n,) of this shard in one epoch, and the epochs that they belong to."""
         shard = self.values["shard_id"]
         return self.order.index(shard, epoch, offset), self.order.epoch_of(shard, epoch, offset)
 
     def _length(self, epoch):
-        """Samples of the shard that is read in an epoch."""
+        """Number of samples of this shard in an epoch."""
         return self.order.length(self.values["shard_id"], epoch)
 
-    # What the pipeline calls ------------------------------------------------------------------------------------
+    # Called by the pipeline ------------------------------------------------------------------------------------
 
     def take(self, n: int, iteration: int) -> Picks:
         self._prepare()
@@ -160,8 +160,8 @@ class ShardedSource(OrderArguments, abstract=True):
         return _picks(columns)
 
     def _take(self, n: int) -> np.ndarray:
-        """(5, n) columns of the next picks. They are a function of epoch and offset, so they are made for some batches
-        at once."""
+        """Columns (5, n) of the next picks. They are a function of epoch and offset, so they are made for several
+        batches at once."""
         order, place, columns, begin = self._ahead
         end = begin + n
         if order is not self.order or place != (self.epoch, self.offset) or end >= columns.shape[1]:
@@ -171,8 +171,8 @@ class ShardedSource(OrderArguments, abstract=True):
         return columns[:, begin:end]
 
     def _following(self, count: int) -> np.ndarray:
-        """(5, `count` or more) columns of the next picks. Small data sets have many epochs ahead, but not at once: it
-        may be that nobody wants them."""
+        """Columns (5, `count` or more) of the next picks. For small data sets they cover several epochs. This number
+        grows gradually, as the picks may not be needed."""
         spans: list[tuple[int, int, int]] = []
         epoch, offset, made = self.epoch, self.offset, 0
         while made < count or (made < _AHEAD and len(spans) < self._epochs_ahead):
@@ -185,7 +185,7 @@ class ShardedSource(OrderArguments, abstract=True):
         return self._draw(self.order.picks(self.values["shard_id"], spans))
 
     def _take_padded(self, n: int) -> np.ndarray:
-        """The same, of one epoch, which ends with them if it is over."""
+        """The same as `_take`, from one epoch only; starts the next epoch if this one is complete."""
         order, place, columns, begin = self._ahead
         end = begin + n
         if order is not self.order or place != (self.epoch, self.offset) or end > columns.shape[1]:
@@ -199,7 +199,7 @@ class ShardedSource(OrderArguments, abstract=True):
         return columns[:, begin:end]
 
     def _of_epoch(self, epoch: int, offset: np.ndarray, length: int) -> np.ndarray:
-        """(5, n) columns of picks. Offsets beyond the end of the shard are its last sample again."""
+        """Columns (5, n) of picks. Offsets beyond the end of the shard repeat its last sample."""
         columns = np.empty((len(_COLUMNS), len(offset)), _INT64)
         columns[0], columns[1] = offset, epoch
         if not len(offset):
@@ -209,12 +209,12 @@ class ShardedSource(OrderArguments, abstract=True):
             columns[4] = columns[2]
         else:
             columns[2], columns[3] = self._at(epoch, np.minimum(offset, length - 1))
-            # A repeated sample draws random numbers of its own.
+            # A repeated sample gets different random numbers.
             columns[4] = np.where(offset >= length, self.order.size + offset, columns[2])
         return self._draw(columns)
 
     def _draw(self, columns: np.ndarray) -> np.ndarray:
-        """The samples of draws; each draw keeps random numbers of its own."""
+        """Replaces draws by their samples; each draw keeps its own random numbers."""
         if self.weighted is not None:
             columns[2] = self.weighted.index(columns[3], columns[2])
         return columns
@@ -246,7 +246,7 @@ class ShardedSource(OrderArguments, abstract=True):
         return {**state, "past": self.past} if self.past else state
 
     def resume(self, state: dict[str, Any], shards: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
-        """Shards whose buffers were shuffled with seeds of their own are known only together."""
+        """If shards used different seeds for shuffling buffers, the states of all shards are required."""
         if not shards:
             return self.restore(state)
         states, seeds = zip(*shards)
@@ -324,11 +324,11 @@ class ShardedSource(OrderArguments, abstract=True):
         return self.storage.counts()
 
     def fingerprint(self) -> int:
-        """A number that tells data sets of equal size apart; 0 if the reader has none."""
+        """A checksum to distinguish data sets of equal size; 0 if the reader has none."""
         return 0
 
     def begins_epoch(self, state: dict[str, int]) -> bool:
-        """Also after a batch that ran on into the next epoch."""
+        """True also after a batch that extended into the next epoch."""
         return state["offset"] == 0 or state["offset"] < state["last"]
 
     def reset(self) -> None:

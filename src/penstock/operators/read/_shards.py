@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards that are compressed as a whole: unpacked once, so that samples can be read from anywhere in them."""
+"""Decompresses shards that are compressed as a whole, so that samples can be read in any order."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def folder() -> str:
 
 
 def unpacked(path: str, packed: str, compression: str, size: int, local: str | None) -> str:
-    """The path of the unpacked form, of `size` bytes, of the shard `packed`: `path` if that is there, otherwise one in
-    the folder `local`, where it stays. ValueError or OSError if it can't be unpacked."""
+    """The path of the decompressed shard `packed`, of `size` bytes: `path` if it exists, otherwise a file in the folder
+    `local`, where it is kept. Raises ValueError or OSError if it can't be decompressed."""
     if not storage.is_url(path) and os.path.isfile(path) and os.path.getsize(path) == size:
         return path
-    import hashlib  # here, as `import penstock` has to be quick
+    import hashlib  # imported here to keep `import penstock` fast
     import tempfile
 
     version = storage.version(packed)
@@ -35,7 +35,7 @@ def unpacked(path: str, packed: str, compression: str, size: int, local: str | N
         return to
     content = _decompress(storage.read(packed), compression, size)
     os.makedirs(os.path.dirname(to), exist_ok=True)
-    # Written beside it first, so that nobody reads half of it.
+    # Written to a temporary file first, so that no process reads an incomplete file.
     handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(to))
     try:
         with os.fdopen(handle, "wb") as file:
@@ -48,7 +48,7 @@ def unpacked(path: str, packed: str, compression: str, size: int, local: str | N
 
 
 def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
-    """The content, which has to have `size` bytes."""
+    """The content, which must have `size` bytes."""
     if compression in ("zstd", "snappy"):
         try:
             out = np.empty(size, "u1")
@@ -67,7 +67,7 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
         return content
     if compression not in ("gz", "bz2"):
         raise ValueError(f"it is compressed by {compression!r}; zstd, gz, bz2, br and snappy can be read")
-    import bz2  # here, as `import penstock` has to be quick
+    import bz2  # imported here to keep `import penstock` fast
 
     stream = zlib.decompressobj(zlib.MAX_WBITS | 16) if compression == "gz" else bz2.BZ2Decompressor()
     try:
@@ -80,7 +80,7 @@ def _decompress(data: bytes, compression: str, size: int) -> bytes | memoryview:
 
 
 def _brotli(data: bytes, size: int) -> bytes:
-    """The content, or the beginning of it if that is more than `size` bytes."""
+    """The content; truncated if it has more than `size` bytes."""
     try:
         import brotli
     except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns that a native scanner finds in a whole object, such as where the records of a file are."""
+"""Runs native scanners, which return columns for a whole file, such as positions of records."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _Table(ctypes.Structure):
 
 
 def scan(name: str, path: bytes, *arguments: Any, **columns: str) -> dict[str, np.ndarray]:
-    """What the native scanner `name` finds in the file or URL `path`: arrays by the names and element types of
-    `columns`, in the scanner's order. Raises ValueError with its reason."""
+    """Runs the native scanner `name` on the file or URL `path`. `columns`: names and element types of its arrays, in
+    the scanner's order. Raises ValueError with its reason."""
     table = _Table()
     with scanning(is_url(path)):
         failed = getattr(library(), name)(path, *arguments, ctypes.addressof(table))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables whose rows are samples: Parquet files, and data sets of Hugging Face that are in memory or mapped."""
+"""Tables with one sample per row: Parquet files, and Hugging Face datasets that are in memory or mapped."""
 
 from __future__ import annotations
 
@@ -22,40 +22,41 @@ from ._parquet_pages import PlainColumn, is_sound, plain_column, read_column, re
 from ._row_groups import RowGroup
 from ._scanning import scan_all
 
-_ROWS_AT_ONCE = 1 << 16  # of a data set, which has record batches of any size
+_ROWS_AT_ONCE = 1 << 16  # of a Dataset, whose record batches have any size
 
 
 class Table:
-    """Rows in groups that are read whole. `begins` (groups + 1,): where each begins, and the last one ends."""
+    """Rows in groups that are read as a whole. `begins` (groups + 1,): first row of each group, and the total."""
 
     begins: np.ndarray
-    kinds: list[tuple[np.dtype, int | None]]  # of the columns that are wanted
-    groups_ahead = 2  # that are read before they are wanted, where samples come in order
+    kinds: list[tuple[np.dtype, int | None]]  # of the selected columns
+    groups_ahead = 2  # groups read ahead if samples are in order
 
     def __len__(self) -> int:
         return int(self.begins[-1])
 
     def row(self, index: np.ndarray) -> np.ndarray:
-        """(n,) rows of samples."""
+        """Rows (n,) of samples."""
         return index
 
     def blocks(self) -> np.ndarray | None:
-        """As `begins`, of samples; None if those of a group are no neighbours."""
+        """The same as `begins` in samples; None if the samples of a group are not contiguous."""
         return self.begins
 
     def begin(self, group: int, io: Pool) -> Any:
-        """Begins to read one that is far away, and does not wait."""
+        """Starts reading a remote group, without waiting."""
         return None
 
     def read(self, group: int, begun: Any = None) -> RowGroup:
-        """By any thread; `begun`: what `begin` gave. Raises what can't be read as OSError or ValueError."""
+        """Reads a group, in any thread. `begun`: the result of `begin`. Raises OSError or ValueError if it can't be
+        read."""
         raise NotImplementedError
 
     def name(self, index: int) -> SourceName:
         raise NotImplementedError
 
     def folder(self, group: int) -> str:
-        """What relative paths in columns {bytes, path} are relative to."""
+        """The base of relative paths in columns {bytes, path}."""
         return ""
 
     def fingerprint(self) -> int:
@@ -88,7 +89,7 @@ class ParquetFiles(Table):
                 raise ValueError(f"{path}: the column '{different}' has another type than in {self.paths[0]}")
         counts = [m.num_row_groups for m in self._metadata]
         self._file = np.repeat(np.arange(len(counts)), counts)
-        self._first = np.cumsum([0, *counts])  # row group of each file
+        self._first = np.cumsum([0, *counts])  # first row group of each file
         rows = [m.row_group(i).num_rows for m in self._metadata for i in range(m.num_row_groups)]
         self.begins = np.cumsum([0, *rows])
         self._far: FarChunks | None = None
@@ -103,7 +104,7 @@ class ParquetFiles(Table):
         return self._metadata[k].row_group(group - int(self._first[k]))
 
     def _spans(self, group: int) -> list[tuple[int, int]]:
-        """Of a row group's columns that are read natively, without those that say something wrong."""
+        """The spans of a row group's natively decoded columns, without invalid ones."""
         k, about = int(self._file[group]), self._about(group)
         leaves = [leaf for c in self._plain(k) if c for leaf in (c.content, c.path) if leaf]
         return [s for s in (span(about, leaf) for leaf in leaves) if is_sound(*s, self._versions[k].size)]
@@ -142,7 +143,7 @@ class ParquetFiles(Table):
         return RowGroup(found, sum(c[1] for c in columns if c) + int(table.nbytes if others else 0))
 
     def _plain(self, k: int) -> list[PlainColumn | None]:
-        """Those columns of file k that are read natively."""
+        """The columns of file k; None for those that are not decoded natively."""
         if self._plain_columns[k] is None:
             schema = self._metadata[k].schema
             self._plain_columns[k] = [plain_column(schema, name, kind) for name, kind in zip(self.columns, self.kinds)]
@@ -172,7 +173,7 @@ class ParquetFiles(Table):
 
 
 class Dataset(Table):
-    """A `datasets.Dataset` of Hugging Face: an Arrow table, and which of its rows the data set has."""
+    """A `datasets.Dataset` of Hugging Face: an Arrow table, and the selected rows."""
 
     def __init__(self, dataset: Any, columns: Sequence[str]):
         table = dataset.data.table
@@ -189,7 +190,7 @@ class Dataset(Table):
                 begins.append(begins[-1] + rows)
                 rows = 0
         self.begins = np.array([*begins, begins[-1] + rows] if rows else begins)
-        indices = getattr(dataset, "_indices", None)  # of one that was shuffled or selected from
+        indices = getattr(dataset, "_indices", None)  # set if it was shuffled or selected from
         self._rows = None if indices is None else indices.column(0).to_numpy().astype("i8")
 
     def __len__(self) -> int:
@@ -222,8 +223,7 @@ def _kinds(schema: Any, columns: Sequence[str]) -> list[tuple[np.dtype, int | No
 
 
 def parquet_files(given: str) -> list[str]:
-    """The files that a path stands for: one, those in a folder, or those that match a pattern. In the order of their
-    paths."""
+    """The files of a path, sorted: a file, the files in a folder, or the matches of a pattern."""
     given = os.path.expanduser(given)
     if storage.is_url(given):
         folder, _, name = storage.without_query(given).rpartition("/")
@@ -232,7 +232,7 @@ def parquet_files(given: str) -> list[str]:
         matches = matcher([name], True)
         pages = listings.objects_in(folder).pages()
         return [f"{folder}/{n}" for page in pages for n in map(os.fsdecode, page) if matches(n)]
-    import glob  # here, as `import penstock` has to be quick
+    import glob  # imported here to keep `import penstock` fast
 
     if os.path.isdir(given):
         given = os.path.join(glob.escape(given), "**", "*.parquet")
@@ -245,7 +245,7 @@ def parquet_files(given: str) -> list[str]:
 
 
 class _RemoteFile(io.RawIOBase):
-    """An object of a URL, as a file that Arrow reads from."""
+    """A file object for Arrow that reads from a URL."""
 
     def __init__(self, url: str, version: storage.Version, objects: storage.Storage):
         self._url, self._version, self._objects, self._at = url, version, objects, 0
@@ -267,7 +267,7 @@ class _RemoteFile(io.RawIOBase):
         return self._version.size
 
     def readinto(self, to: Any) -> int:
-        """As much as there is room for in `to`, or is left."""
+        """Reads up to the size of `to`."""
         n = min(max(self._version.size - self._at, 0), len(memoryview(to).cast("B")))
         data = self.read(n) if n else b""
         memoryview(to).cast("B")[: len(data)] = data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sequences a reader of videos gives: files, their ranges, and the frames of each sequence."""
+"""The files of video readers: indices, frame times, and ranges of file lists."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from ._file_names import FileNames, scan
 from ._kept_tables import kept
 from ._scanning import progress
 
-ROUNDINGS = {  # of the frame at which a range starts, and of that before which it ends
+ROUNDINGS = {  # of a range's first frame, and of its end (exclusive)
     "start_down_end_up": ("down", "up"),
     "start_up_end_down": ("up", "down"),
     "all_up": ("up", "up"),
     "all_down": ("down", "down"),
 }
 _VIDEOS = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "ts", "mts", "m2ts", "mpg", "mpeg", "vob")
-_THREADS = 4  # that read indices
-_AT_ONCE = 256  # files, before progress is told
+_THREADS = 4  # for reading indices
+_AT_ONCE = 256  # files between reports of progress
 
 
 class Videos:
-    """The indices of the videos of a data set, as they are on disk when the pipeline is built, or from the user's cache
-    if the files have not changed since. Those that can't be read have no frames; `errors` says why."""
+    """The indices of a data set's videos, read when the pipeline is built, or from the user's cache if the files have
+    not changed. Unreadable videos have 0 frames and a reason in `errors`."""
 
     def __init__(self, names: FileNames):
         self.names, n = names, len(names)
         self._info, self._texts = np.zeros((n, 3), "i8"), np.zeros((n, kernels.ERROR_SIZE), "u1")
         self.handle = library().video_files_open(n)
         self._close = weakref.finalize(self, library().video_files_close, self.handle)
-        self._close.atexit = False  # native threads may be reading by it until the very end
+        self._close.atexit = False  # native threads may use it until the process exits
         self._is_known = False
         try:
             packed = kept("videos 3", names.full_paths(), self._scanned)["indices"]
             if not self._is_known and not self._unpack(packed):
                 self._scan()
-        except OSError:  # of some there is no size or time of change
+        except OSError:  # some files have no size or time of change
             self._scan()
         self.frames = self._info[:, 0]
         self.errors = {
@@ -76,8 +76,8 @@ class Videos:
         return len(self.frames)
 
     def times(self, first: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds at which the frames of all files (or of those from `first` to `end`) are shown, one file behind the
-        other, and where each file begins."""
+        """Presentation times in seconds of the frames of files `first` to `end` (default: all), concatenated, and the
+        start of each file."""
         end = len(self) if end is None else end
         begins = np.cumsum(np.append(0, self.frames[first:end]))
         times = np.zeros(int(begins[-1]), "f8")
@@ -85,11 +85,11 @@ class Videos:
         return times, begins[:-1]
 
     def times_of(self, file: int) -> np.ndarray:
-        """(frames,) seconds at which the frames of a file are shown."""
+        """Presentation times (frames,) of a file's frames, in seconds."""
         return self.times(file, file + 1)[0]
 
     def spans(self, file: np.ndarray, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) offsets and lengths of the bytes that sequences need: `frames` (n, count) of `file` (n,)."""
+        """Offsets (n,) and lengths (n,) in bytes of the data needed for `frames` (n, count) of `file` (n,)."""
         offset, length = np.zeros(len(file), "i8"), np.zeros(len(file), "i8")
         library().video_spans(
             *(self.handle, address(file), address(frames), len(file), frames.shape[1]),
@@ -98,11 +98,11 @@ class Videos:
         return offset, length
 
 
-Ranges = list[tuple[str, ...]]  # of each file: what its line of a file list says of start and end, if anything
+Ranges = list[tuple[str, ...]]  # by file: start and end in its line of the file list, if given
 
 
 def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | None, Ranges | None]:
-    """The files, their labels if there are any, and what a file list says of each file's range."""
+    """The files, their labels (or None), and their ranges from a file list (or None)."""
     given = [k for k in ("filenames", "file_root", "file_list") if v[k]]
     if len(given) != 1:
         raise ValueError(f"{who}: one of 'filenames', 'file_root' and 'file_list' is needed; got {given or 'none'}")
@@ -155,8 +155,8 @@ def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, Ranges]:
 
 
 def range_in_frames(words: tuple[str, ...], n: int, times: Any, rounding: str) -> tuple[int, int]:
-    """First frame and end (exclusive) of a range of a video of n frames. `times()` gives when they are shown, None
-    where the range is of frame numbers."""
+    """First frame and end (exclusive) of a range of a video of n frames. `times()` returns the frames' times; None if
+    the range is in frame numbers."""
     if not words:
         return 0, n
     if times is None:
@@ -165,7 +165,7 @@ def range_in_frames(words: tuple[str, ...], n: int, times: Any, rounding: str) -
     seconds, shown = [float(w) for w in words], times()
     found = []
     for second, side in zip(seconds, ROUNDINGS[rounding]):
-        # Times of frames are exact only as far as the file's clock is.
+        # Frame times are only as exact as the file's clock.
         up = int(np.searchsorted(shown, second - 1e-6))
         exact = up < n and abs(shown[up] - second) <= 1e-6
         found.append(up if side == "up" or exact else max(up - 1, 0))

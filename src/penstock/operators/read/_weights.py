@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling by weights: which sample each draw of an epoch gives, a function (epoch, draw) -> index."""
+"""Weighted sampling: a function (epoch, draw) -> index of the sample."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 from ...core.rng import Random
 
-_STREAM = 0x57  # of random numbers; keeps these apart from those of operators with the same seed
+_STREAM = 0x57  # random stream; differs from those of operators with the same seed
 _INT64 = np.dtype("i8")
 
 
 class Weights:
-    """The samples that are drawn in an epoch, by a weight (n,) for each sample.
+    """The samples drawn in an epoch. `weight` (n,): a weight for each sample.
 
-    With replacement, draws are independent: sample i comes with the probability weight[i] / sum. Without it, each draw
-    is of the samples that are left, by their weights; those without any weight are never drawn. That is the order of
-    E / weight with exponential numbers E (Efraimidis, Spirakis 2006), of which an epoch has the first `draws`.
+    With replacement, draws are independent, with probability weight[i] / sum. Without replacement, each draw selects
+    from the remaining samples by their weights; samples of weight 0 are never drawn. This is the order of E / weight
+    with exponential random numbers E (Efraimidis, Spirakis 2006); an epoch has its first `draws` samples.
     """
 
     def __init__(self, weight: np.ndarray, draws: int | None, replacement: bool, key: int):
@@ -34,10 +34,10 @@ class Weights:
             )
         self._sums = np.cumsum(weight[self.some])
         self._lock = threading.Lock()
-        self._orders: dict[tuple[int, int], np.ndarray] = {}  # of (key, epoch)
+        self._orders: dict[tuple[int, int], np.ndarray] = {}  # by (key, epoch)
 
     def index(self, epoch: np.ndarray, draw: np.ndarray) -> np.ndarray:
-        """(n,) the samples of draws (n,) in epochs (n,)."""
+        """Samples (n,) of `draw` (n,) in `epoch` (n,)."""
         epoch, draw = np.asarray(epoch, _INT64), np.asarray(draw, _INT64)
         if self.replacement:
             u = Random(self.key, epoch.astype("u4"), draw).uniform(1, _STREAM)[:, 0]
@@ -56,7 +56,7 @@ class Weights:
                 n = len(self.some)
                 u = Random(self.key, np.full(n, epoch, "u4"), self.some).uniform(1, _STREAM)[:, 0]
                 order = self.some[np.argsort(-np.log1p(-u) / self.weight[self.some], kind="stable")[: self.draws]]
-                # Batches on their way and replacements of bad samples are at most one epoch apart.
+                # Batches in progress and replacements of bad samples are at most one epoch apart.
                 recent = {k: o for k, o in self._orders.items() if k[1] >= epoch - 1}
                 self._orders = recent | {(self.key, epoch): order}
             return order
@@ -66,7 +66,7 @@ class Weights:
 
 
 def weights_of(given: Any, size: int, labels: np.ndarray | None) -> np.ndarray:
-    """(size,) float64: `weights` as a reader was given it; ValueError with what is accepted."""
+    """Converts the argument `weights` to an array (size,), float64. Raises ValueError for invalid values."""
     if isinstance(given, dict):
         if labels is None:
             raise ValueError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compressed pictures that sequences of videos need."""
+"""Reads the compressed frames that sequences of videos need."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Clips(Sequences):
 
     @classmethod
     def display_name(cls) -> str:
-        return "fn.experimental.readers.video"  # whose arguments these are
+        return "fn.experimental.readers.video"  # the operator with these arguments
 
     def setup(self) -> None:
         super().setup()
@@ -81,7 +81,7 @@ class Clips(Sequences):
         step = v["step"] if v["step"] > 0 else span
         count = np.maximum((end - start - span) // step + 1, 0)
         if self.padding() != "none":
-            count += start + count * step < end  # one that reaches beyond the end
+            count += start + count * step < end  # a sequence that extends beyond the end
         return count, step
 
     def frames_from(self, first: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:

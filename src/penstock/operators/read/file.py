@@ -15,7 +15,7 @@ from ._file_names import FileNames, read_list, scan
 from ._files_of_folder import check_given
 from ._records import RecordReader, Records
 
-_LONG = 256 << 10  # bytes of a file of which a decoder that needs a part reads only that
+_LONG = 256 << 10  # bytes; of larger files, decoders that need a part read only this part
 _NEVER = (1 << 63) - 1
 
 _MEDIA = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav")
@@ -109,7 +109,7 @@ class File(RecordReader):
             )
             if not len(self.names):
                 raise ValueError(_nothing_found(root, folders, v["dir_filters"], v["file_filters"]))
-        alone = self.leaves_rest and not self.names.has_urls  # what is far away is better read ahead
+        alone = self.leaves_rest and not self.names.has_urls  # remote files are read ahead instead
         if alone:
             self.parser = "read/sound_head"  # type: ignore[misc]
         return Records(self.names, by_parser=alone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compressed pictures that sequences of videos need, counted as DALI's first reader of videos counts them."""
+"""Reads the compressed frames that sequences of videos need, with the sequences of DALI's `readers.video`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LegacyClips(Sequences):
 
     @classmethod
     def display_name(cls) -> str:
-        return "fn.readers.video"  # whose arguments these are
+        return "fn.readers.video"  # the operator with these arguments
 
     def setup(self) -> None:
         super().setup()
@@ -85,7 +85,7 @@ class LegacyClips(Sequences):
             end_frame = int(end) + (frames if end <= 0 else 0)
         else:
             times = videos.times_of(file)
-            last = times[-1] + (times[-1] - times[0]) / max(frames - 1, 1)  # when the last frame is over
+            last = times[-1] + (times[-1] - times[0]) / max(frames - 1, 1)  # end of the last frame
             times = np.append(times, last)
             sides = ("down", "up") if self.values["file_list_include_preceding_frame"] else ("up", "down")
             first_frame = _frame_at(start + (last if start < 0 else 0), times, sides[0])
@@ -107,8 +107,8 @@ class LegacyClips(Sequences):
 
 
 def _frame_at(time: float, times: np.ndarray, side: str) -> int:
-    """The frame that begins at a time or, if there is none, the next one ("up") or that before ("down"). `times` ends
-    with the end of the video; len(times) stands for what lies beyond."""
-    up = int(np.searchsorted(times, time - 1e-6))  # times are exact only as far as the file's clock is
+    """The frame that begins at a time or, if there is none, the next ("up") or previous ("down") one. The last of
+    `times` is the end of the video; len(times) means beyond it."""
+    up = int(np.searchsorted(times, time - 1e-6))  # times are only as exact as the file's clock
     exact = up < len(times) and abs(times[up] - time) <= 1e-6
     return up if side == "up" or exact or up == len(times) else max(up - 1, 0)

@@ -18,7 +18,7 @@ from ._scanning import scan_all
 from ._shards import unpacked
 from ._table import scan
 
-# As kernels/read/mds.h numbers them.
+# Values as in kernels/read/mds.h.
 _BYTES, _FIXED, _ARRAY, _PIL = range(4)
 _AS_THEY_ARE = ("bytes", "str", "jpeg", "png", "json", "str_int", "str_float", "str_decimal")
 _SIZED = "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64"
@@ -27,7 +27,7 @@ _OUTPUT = np.dtype([(n, "i8") for n in ("column", "kind", "dtype", "ndim")] + [(
 
 
 class _Encoding(NamedTuple):
-    """How a column is encoded, and what comes of it."""
+    """The encoding of a column, and its output."""
 
     kind: int
     parsed: Parsed
@@ -35,9 +35,9 @@ class _Encoding(NamedTuple):
 
 class _Shard(NamedTuple):
     path: str
-    packed: str  # the compressed file, if there is one
+    packed: str  # the compressed file, "" if there is none
     compression: str
-    bytes: int  # when it is not compressed
+    bytes: int  # uncompressed size
     samples: int
 
 
@@ -184,7 +184,7 @@ class MDS(RecordReader):
 
 
 def _encoding(text: str, column: str) -> _Encoding:
-    """What comes of a column with an encoding as the index names it."""
+    """Parses the name of a column's encoding in the index."""
     kind, *about = text.split(":")
     if text in _AS_THEY_ARE:
         return _Encoding(_BYTES, Parsed())

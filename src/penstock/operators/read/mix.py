@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several readers as one."""
+"""Mixes several readers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ...core.source_name import SourceName, SourceNames
 from ...core.storage import total
 from ._sharded import ShardedSource
 
-_SHARED_SEED = 0  # where the seeds of shards' pipelines need not agree
-_STREAM = 0x4D  # of random numbers; keeps these apart from those of operators with the same seed
+_SHARED_SEED = 0  # used if the seeds of the shards' pipelines may differ
+_STREAM = 0x4D  # random stream; differs from those of operators with the same seed
 _INT64 = np.dtype("i8")
 
 
@@ -76,7 +76,7 @@ class Mix(Source, Seeded):
             raise TypeError("fn.mix takes the outputs of readers by position: fn.mix(a, b, weights=[3, 1])")
         return {"readers": Returned(given), **kwargs}
 
-    keys: tuple[str, ...] | None = None  # where outputs are a dictionary
+    keys: tuple[str, ...] | None = None  # if outputs are a dictionary
     is_list = False
 
     def setup(self) -> None:
@@ -115,12 +115,12 @@ class Mix(Source, Seeded):
         if v["num_samples"] is not None and v["num_samples"] < 1:
             raise ValueError(f"num_samples takes at least 1; got {v['num_samples']}")
         self.weight = weights / total
-        # Readers of its own, as those of the calls may be part of other graphs, too.
+        # New readers, as those of the calls may also be part of other graphs.
         self.sources = [type(op)(op.values, op.given) for op in self.parts]
         self.num_shards, self.shard_id = (self.parts[0].values[k] for k in ("num_shards", "shard_id"))
-        self.taken = [0] * len(found)  # samples of each reader
-        self.epoch = self.offset = self.last = 0  # of the mixture: the next sample, and how many came at once before
-        self.first: tuple[int, int] | None = None  # an epoch of which shards share what others have left, and how much
+        self.taken = [0] * len(found)  # samples taken from each reader
+        self.epoch = self.offset = self.last = 0  # of the mixture: the next sample, and the size of the last batch
+        self.first: tuple[int, int] | None = None  # after resuming with other shards: epoch, left-over samples
 
     def n_outputs(self) -> int:
         return len(self.indices[0]) if self.values["readers"] is not None else 1
@@ -144,7 +144,7 @@ class Mix(Source, Seeded):
 
     @cached_property
     def _begins(self) -> np.ndarray:
-        """(readers + 1,) where the numbers of each reader's samples begin among those of all."""
+        """First number (readers + 1,) of each reader's samples in the numbering of all samples."""
         return np.cumsum([0, *((source.meta() or {})["epoch_size"] for source in self.sources)])
 
     @property
@@ -152,16 +152,16 @@ class Mix(Source, Seeded):
         return self.values["num_samples"] or int(self._begins[-1])
 
     def _length(self, epoch: int) -> int:
-        """Samples of this shard in an epoch."""
+        """Number of samples of this shard in an epoch."""
         if self.first is not None and epoch == self.first[0]:
             return (self.first[1] - self.shard_id + self.num_shards - 1) // self.num_shards
         part, size = (self.shard_id + epoch) % self.num_shards, self._size
         return (part + 1) * size // self.num_shards - part * size // self.num_shards
 
-    # What the pipeline calls --------------------------------------------------------------------------------------
+    # Called by the pipeline --------------------------------------------------------------------------------------
 
     def _choose(self, n: int) -> np.ndarray:
-        """(n,) the readers of the next samples.
+        """Readers (n,) of the next samples.
 
         Sample k of a reader is due at a random time between k / weight and (k + 1) / weight; samples come in the order
         of these times."""
@@ -186,7 +186,7 @@ class Mix(Source, Seeded):
         return self._joined(reader, picked)
 
     def _joined(self, reader: np.ndarray, picked: dict[int, Picks]) -> Picks:
-        """Picks of the readers in the order of `reader` (n,). Samples of different ones draw different random
+        """Merges picks of the readers in the order of `reader` (n,). Samples of different readers get different random
         numbers."""
         columns: dict[str, np.ndarray] = {"reader": reader}
         begins = self._begins
@@ -255,7 +255,7 @@ class Mix(Source, Seeded):
         return state["offset"] == 0 or state["offset"] < state["last"]
 
     def reset(self) -> None:
-        """The next epoch of the mixture; the readers go on in theirs."""
+        """Starts the next epoch of the mixture; the readers continue their epochs."""
         if not self.begins_epoch(self.state()):
             self.epoch, self.offset = self.epoch + 1, 0
 
@@ -284,7 +284,7 @@ class Mix(Source, Seeded):
 
 
 def _reader_of(number: int, outputs: Any) -> tuple[ShardedSource, list[int], tuple[str, ...] | None]:
-    """The reader, which of its outputs they are, and their keys if they are a dictionary."""
+    """The reader, the indices of its outputs, and their keys (None if not a dictionary)."""
     keys = tuple(outputs) if isinstance(outputs, dict) else None
     nodes = list(outputs.values()) if isinstance(outputs, dict) else outputs
     nodes = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
@@ -310,7 +310,7 @@ def _told(indices: list[int], keys: tuple[str, ...] | None) -> str:
 
 
 class _Loading(Loading):
-    """A batch of which each reader loads some samples."""
+    """A batch with samples from several readers."""
 
     def __init__(self, mix: Mix, n: int, begun: list[tuple[int, np.ndarray, Loading]], io: kernels.Pool):
         self._mix, self._n, self._begun, self._io = mix, n, begun, io
@@ -343,7 +343,7 @@ class _Loading(Loading):
         return outputs
 
     def _merged(self, k: int, parts: list[tuple[int, np.ndarray, Batch]], reasons: dict[int, str]) -> Batch:
-        """Output k, of what each reader gives of it."""
+        """Output k, merged from the batches of the readers."""
         sources = _sources([(i, rows, batch.sources) for i, rows, batch in parts], self._n)
         good = [p for p in parts if not all(row in reasons for row in p[1].tolist())] or parts[:1]
         first, spec = good[0][0], good[0][2].spec
@@ -368,7 +368,7 @@ class _Loading(Loading):
 
 
 def _sources(parts: list[tuple[int, np.ndarray, Any]], n: int) -> Sequence[str]:
-    """Where the samples of all parts come from, told when it is asked for."""
+    """The sources of all parts' samples, created on access."""
     part, place = np.zeros(n, _INT64), np.zeros(n, _INT64)
     for k, (_, rows, _) in enumerate(parts):
         part[rows], place[rows] = k, np.arange(len(rows))

@@ -59,7 +59,7 @@ class MXNet(RecordReader):
 
 
 def _rows(index: str, path: str) -> np.ndarray:
-    """Offsets and sizes, from lines "number offset": a record ends where the next one begins."""
+    """Offsets and sizes, from lines "number offset". A record ends where the next one begins."""
     offset = np.sort(read_pairs(index)[:, 1])
     end = np.append(offset[1:], max(storage.size(path), int(offset[-1]) if len(offset) else 0))
     return np.stack([offset, end[: len(offset)] - offset], axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads recordings of speech and what is said in them, as manifests of NeMo list them."""
+"""Reads recordings of speech and their texts, from NeMo manifests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COLUMNS = {
 }
 _TYPES = ("INT16", "INT32", "FLOAT")
 _BY_FFMPEG = (b".m4a", b".mp4", b".mov", b".mkv", b".mka", b".webm", b".aac")
-_MOST_TOLD = 3  # lines that a warning tells
+_MOST_TOLD = 3  # lines listed in a warning
 
 
 class NemoAsr(RecordReader):
@@ -147,7 +147,7 @@ class NemoAsr(RecordReader):
             open_ffmpeg()
         names: dict[bytes, int] = {}
         object = np.array([names.setdefault(paths[i], len(names)) for i in kept], "i8")
-        # Of a part of a recording nothing is read ahead: the parser reads the part alone where the format allows it.
+        # Parts of recordings are not read ahead: the parser reads only the part if the format allows it.
         is_part = (self.begins > 0) | (np.bincount(object)[object] > 1)
         lengths = np.where(is_part, 0, -1)
         return Records(FileNames("", [list(names)]), object, np.zeros(len(kept), "i8"), lengths, gap=APART)
@@ -176,7 +176,8 @@ def _split(texts: np.ndarray, ends: np.ndarray) -> list[bytes]:
 
 
 def _in_folder(paths: list[bytes], manifest: str) -> list[bytes]:
-    """Relative paths are those of the manifest's folder if this is a URL, or if the first of them exists only there."""
+    """Resolves relative paths in the manifest's folder if it is a URL, or if the first relative path exists only
+    there."""
     folder, is_url = os.fsencode(storage.folder_of(manifest)), storage.is_url(manifest)
     relative = [not os.path.isabs(p) and not storage.is_url(p) for p in paths]
     first = next((p for p, r in zip(paths, relative) if r), None)

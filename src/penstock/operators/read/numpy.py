@@ -16,7 +16,7 @@ from ._records import Parsed, Records
 
 _STARTS, _ENDS = ("roi_start", "rel_roi_start"), ("roi_end", "rel_roi_end", "roi_shape", "rel_roi_shape")
 _OUTSIDE = ("error", "pad", "trim_to_shape")
-# What is read of a file before its header says where the region lies. Every .npy file has as much.
+# Bytes read first; the header then determines the region's position. No .npy file is smaller.
 _HEAD = 64
 
 
@@ -54,7 +54,7 @@ class Numpy(FilesOfFolder):
     devices = ("cpu", "gpu")
     deprecated = ("NumpyReader",)
     parser = "read/npy"
-    gpu_files: Any = None  # reads to the GPU past the host
+    gpu_files: Any = None  # reads into GPU memory without a copy in host memory
 
     file_filter = Arg(str, "*.npy", "Glob pattern of the files to read from `file_root`.")
     roi_start = PerSample([int], None, "Start of the region, in elements.", ragged=True)
@@ -90,7 +90,7 @@ class Numpy(FilesOfFolder):
                 f"{name}: out_of_bounds_policy takes 'error', 'pad' or 'trim_to_shape'; "
                 f"got {v['out_of_bounds_policy']!r}"
             )
-        # Of arguments that are data, the batch says how many values they have.
+        # For arguments that are data, the number of values is known only in the batch.
         self.named = [n for n in (*_STARTS, *_ENDS) if n in given and (v[n] is None or v[n])]
         counts, n_axes = {len(v[n]) for n in self.named if v[n] is not None}, len(v["roi_axes"])
         if (
@@ -113,12 +113,12 @@ class Numpy(FilesOfFolder):
         return super().found()
 
     def parsed(self) -> tuple[Parsed, ...]:
-        where = Parsed(np.dtype("i8"), (1,))  # in the file, if the GPU gets it from there
+        where = Parsed(np.dtype("i8"), (1,))  # position in the file, if the GPU reads it from there
         return (Parsed(None, None), *([where] * self._stays))
 
     @property
     def _stays(self) -> bool:
-        """Whether arrays are not read together with their headers."""
+        """Whether arrays are read separately from their headers."""
         return self.gpu_files is not None
 
     def finish(self, index: np.ndarray, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
@@ -135,7 +135,8 @@ class Numpy(FilesOfFolder):
         return self._region(a.n, {n: getattr(a, n) for n in self.named}, {n: a.lengths(n) for n in self.named})
 
     def _region(self, rows: int, values: dict[str, np.ndarray], lengths: dict[str, np.ndarray]) -> dict[str, Any]:
-        """The parser's arguments: `values` (rows, k), of which each sample, or all of them, has `lengths` (rows,)."""
+        """The parser's arguments. `values` (rows, k), of which `lengths` (rows,) are used; one row per sample, or one
+        for all."""
         v = self.values
         axes = np.zeros((1, MAX_DIMS), "i4")
         axes[:, : len(v["roi_axes"])] = v["roi_axes"]

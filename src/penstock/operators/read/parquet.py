@@ -121,8 +121,8 @@ class Parquet(ShardedSource):
         return _Reading(self, self.groups, index, self._soon(picks), io)
 
     def _soon(self, picks: Picks) -> Iterable[int]:
-        """Row groups that later batches need: those of this window, and a share of the next one as large as that of
-        this one that is over."""
+        """Row groups that later batches need: those of this window, and the same fraction of the next window as is
+        already complete of this one."""
         order, n = self.order, len(self.table.begins) - 1
         if order.windows is None:
             if order.way or not len(picks):
@@ -155,7 +155,7 @@ class _Reading(Loading):
         self._futures = groups.begin(self._wanted, soon)
 
     def wait(self) -> tuple[Batch, ...]:
-        from concurrent.futures import CancelledError  # here, as `import penstock` has to be quick
+        from concurrent.futures import CancelledError  # imported here to keep `import penstock` fast
 
         table, n = self._reader.table, len(self._index)
         outputs = [allocate(n, TENSOR)[0] for _ in table.kinds]
@@ -209,7 +209,7 @@ class _Reading(Loading):
             rows["data"][which], rows["shape"][which] = contents["data"], contents["shape"]
             reasons.update({which[i]: f"{paths[which[i]]}: {why}" for i, why in bad.items()})
             kept = (*kept, owner)
-        if size is not None:  # a dense batch, in memory of its own
+        if size is not None:  # a dense batch in new memory
             empty = np.zeros(max(size, 1), dtype)
             missing = rows["shape"][:, 0] != size
             rows["data"][missing], rows["shape"][missing, 0] = address(empty), size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the files whose paths are data."""
+"""Reads files whose paths are data."""
 
 from __future__ import annotations
 

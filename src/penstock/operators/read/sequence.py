@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads sequences of pictures that are files."""
+"""Reads sequences of images from files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._file_names import folders_of_files
 from ._records import Parsed, RecordReader, Records
 
 _EXTENSIONS = ("jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp")
-_MOST_PIXELS = 1 << 29  # of a frame; more is damage, or meant to take all memory
+_MOST_PIXELS = 1 << 29  # per frame; larger ones are damaged or malicious
 
 
 class Sequence(RecordReader):

@@ -14,7 +14,7 @@ from ...core.rows import MAX_DIMS
 from ._indices import read_pairs, records_of
 from ._records import Parsed, RecordReader, Records
 
-# As penstock.tfrecord and the parser number them.
+# Values as in penstock.tfrecord and the parser.
 _INT64, _STRING, _FLOAT = 0, 1, 2
 _DEFAULTS: dict[int, tuple[type, ...]] = {_INT64: (int,), _STRING: (str, bytes), _FLOAT: (int, float)}
 _TYPES: dict[int, np.dtype] = {_INT64: np.dtype("i8"), _STRING: np.dtype("u1"), _FLOAT: np.dtype("f4")}
@@ -95,7 +95,7 @@ class TFRecord(RecordReader):
                 default is None
                 or not isinstance(feature.default, default)
                 or not all(isinstance(n, int) and n >= 0 for n in extents)
-            ):  # one that was serialised, and changed
+            ):  # invalid in a modified serialised pipeline
                 raise ValueError(f"the feature '{name}' has a type, shape or default that can't be: {feature!r}")
             if len(feature.shape or ()) > MAX_DIMS - 2:
                 raise ValueError(

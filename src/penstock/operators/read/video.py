@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences of frames of video files, as DALI's first reader of videos gives them."""
+"""Reads sequences of frames from video files, as DALI's `readers.video`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Video(LegacyClips):
 
 
 def scaled(frames: Any, kwargs: dict[str, Any], call: Callable[..., Any]) -> Any:
-    """Frames with values 0 to 255 as `dtype` and `normalized` want them."""
+    """Converts frames with values 0 to 255 according to `dtype` and `normalized`."""
     dtype = kwargs.get("dtype", DALIDataType.UINT8)
     if kwargs.get("normalized"):
         frames = call(REGISTRY["arithmetic"], (frames,), {"operation": "div", "constant": 255.0, "constant_at": 1})

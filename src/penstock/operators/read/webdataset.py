@@ -31,7 +31,7 @@ _COLUMNS = {
     "names": "u1",
     "exts": "u1",
 }
-_BLOCK = 512  # of a tar archive: the header before each member
+_BLOCK = 512  # bytes of a tar header, before each member
 _TYPES = (
     "UINT8",
     "UINT16",
@@ -133,7 +133,7 @@ class Webdataset(RecordReader):
         else:
             tables = scan_all("samples", paths, lambda p: kept("webdataset", p, lambda: _scan_archive(p)))
         columns: list[tuple[np.ndarray, ...]] = []
-        self._members: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # of each archive: match, ends and names
+        self._members: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # by archive: match, ends, names
         for i, (path, table) in enumerate(zip(paths, tables)):
             member = match(table, v["ext"], v["case_sensitive_extensions"])
             lacks = (member < 0).any(axis=1)
@@ -174,7 +174,7 @@ class Webdataset(RecordReader):
         return batches
 
     def _component(self, output: int, index: int) -> SourceName:
-        """Where that of one output of a sample comes from."""
+        """The source of one output of a sample."""
         archive = int(np.searchsorted(self._begins, index, "right")) - 1
         members, name_end, names = self._members[archive]
         member = int(members[index - self._begins[archive], output])
@@ -198,12 +198,12 @@ def _read_index(path: str) -> dict[str, np.ndarray]:
 
 
 def _text(texts: np.ndarray, ends: np.ndarray, i: int) -> str:
-    """The i-th of the texts that lie one behind the other."""
+    """The i-th of the concatenated texts."""
     return os.fsdecode(texts[int(ends[i - 1]) if i else 0 : int(ends[i])].tobytes())
 
 
 def match(table: dict[str, np.ndarray], ext: Sequence[str], case_sensitive: bool) -> np.ndarray:
-    """(samples, outputs) numbers of the members that go to each output, -1 where there is none."""
+    """Index (samples, outputs) of the member for each output, -1 if there is none."""
     wanted = [(e, k) for k, several in enumerate(ext) for e in several.split(";")]
     text = b"".join(os.fsencode(e) + b"\0" for e, _ in wanted)
     outputs = np.array([k for _, k in wanted], "i8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bases of the operators that reduce tensors along some axes."""
+"""Bases of operators that reduce tensors along some axes."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64
 
 
 class Reduction(Operator, abstract=True):
-    """`plan` leaves on the arguments: `a.reduced` (ndim,), whether an axis is reduced, `a.kept`, the opposite, and
-    `a.mask`, the former as kernels take it. A sequence is one tensor: F is an axis like others."""
+    """`plan` sets `a.reduced` (ndim,), whether an axis is reduced, `a.kept`, its negation, and `a.mask`, `a.reduced` in
+    the kernels' form. A sequence is one tensor, and F an ordinary axis."""
 
     module = "reductions"
     by_frame = False
@@ -74,12 +74,12 @@ class Reduction(Operator, abstract=True):
 
 
 class TypedReduction(Reduction, abstract=True):
-    """With a type of the output that can be chosen."""
+    """Base of reductions with an argument for the output type."""
 
     dtype = Arg(DALIDataType, None, "Type of the output.")
 
     def choices(self, x: np.dtype) -> list[str]:
-        """The types that the output can have, the default first."""
+        """Possible output types, the default first."""
         raise NotImplementedError
 
     def output_type(self, x: Spec) -> np.dtype:
@@ -94,7 +94,7 @@ class TypedReduction(Reduction, abstract=True):
 
 
 class Spread(Reduction, abstract=True):
-    """Squared distances from means, which are the second input."""
+    """Base of reductions of squared distances from means, the second input."""
 
     inputs = (2, 2)
     kernel = "reductions/variance"
@@ -118,5 +118,5 @@ class Spread(Reduction, abstract=True):
 
 
 def wide(x: np.dtype) -> str:
-    """The 64-bit type of an integer's signedness."""
+    """The 64-bit integer type with the same signedness."""
     return "uint64" if x.kind == "u" else "int64"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random places in masks."""
+"""Random pixels of masks."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polygons of chosen masks."""
+"""Selects polygons of masks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SelectMasks(Operator):
         inputs = ids.rows_address, polygons.rows_address, vertices.rows_address, n, self.values["reindex_masks"]
         needed = library.select_masks_room(*inputs[1:4])
         memory = None
-        # Where polygons share vertices there may be more of them than before: then there is a second round.
+        # If polygons share vertices, the output may have more vertices than the input and needs a second attempt.
         while memory is None or needed > memory.nbytes:
             memory = Buffer(needed)
             needed = library.select_masks(*inputs, memory.address, memory.nbytes, at, shapes_at, None)

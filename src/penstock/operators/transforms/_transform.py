@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators that make affine transforms share."""
+"""Base of operators that return affine transforms."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _FLOAT = np.dtype("f4")
 
 
 class Transform(Operator, abstract=True):
-    """Base of operators that make one transform from their arguments: `matrix` gives it.
+    """Base of operators that create a transform from their arguments; `matrix` returns it.
 
-    With an input, float32 (d, d + 1), the transform is applied after the one of the input."""
+    With an input, float32 (d, d + 1), it is combined with the input, which is applied first by default."""
 
     module = "transforms"
     devices = ("cpu",)
     inputs = (0, 1)
     runs_frames = True
-    _described: ClassVar[list[str]] = []  # the arguments that may differ per sample
+    _described: ClassVar[list[str]] = []  # arguments that may differ between samples
     is_prompt = True
     reverse_order = Arg(bool, False, "Whether the new transform is applied before that of the input, not after it.")
 
@@ -35,7 +35,7 @@ class Transform(Operator, abstract=True):
         cls._described = [n for n, arg in cls.schema.items() if isinstance(arg, PerSample)]
 
     def matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
-        """(n, d, d + 1), float64; `dims` is the d of the input, if there is one."""
+        """The transforms (n, d, d + 1), float64. `dims`: d of the input, or None."""
         raise NotImplementedError
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
@@ -103,7 +103,7 @@ def compose(after: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 
 def about(linear: np.ndarray, center: np.ndarray | None) -> np.ndarray:
-    """(n, d, d + 1) of linear maps (n, d, d) that leave `center` (n, d) where it is."""
+    """Transforms (n, d, d + 1) of linear maps (n, d, d) with the fixed point `center` (n, d)."""
     n, d = linear.shape[:2]
     if center is None:
         shift = np.zeros((n, d))
@@ -116,7 +116,7 @@ def about(linear: np.ndarray, center: np.ndarray | None) -> np.ndarray:
 
 
 def diagonal(values: np.ndarray) -> np.ndarray:
-    """(n, d) as matrices (n, d, d)."""
+    """Converts (n, d) to diagonal matrices (n, d, d)."""
     return values[..., None] * np.eye(values.shape[1])
 
 

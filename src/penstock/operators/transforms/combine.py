@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms one after the other."""
+"""Combines transforms."""
 
 import ctypes
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that turn."""
+"""Transforms that rotate."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Rotation(Transform):
             if center is not None:
                 center = np.ascontiguousarray(center)
                 where = address(center)
-            # What is to be put together with another transform stays precise.
+            # float64 if it will be combined with another transform.
             out, at = reserve((a.n, 2, 3), _FLOAT if dims is None else _DOUBLE)
             if kernels.library().rotation_transforms(address(angle), where, a.n, dims is not None, at):
                 return out

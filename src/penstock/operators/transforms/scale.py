@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that stretch."""
+"""Transforms that scale."""
 
 import numpy as np
 

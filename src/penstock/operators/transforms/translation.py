@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that move."""
+"""Transforms that translate."""
 
 import numpy as np
 

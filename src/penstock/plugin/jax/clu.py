@@ -23,7 +23,7 @@ from . import placement
 from .decorator import decorate, iterator_decorator
 from .iterator import DALIGenericIterator
 
-if TYPE_CHECKING:  # CLU comes without types, and a base class without types would let pass any misspelt method
+if TYPE_CHECKING:  # CLU has no types, and an untyped base class would hide misspelt methods
     from dataclasses import dataclass
 
     @dataclass(frozen=True)
@@ -45,7 +45,7 @@ _VERSION = 1
 
 
 def get_spec_for_array(jax_array: jax.Array) -> ArraySpec:
-    """Shape and type of an array, as CLU writes them."""
+    """Shape and type of an array, in CLU's form."""
     return ArraySpec(shape=jax_array.shape, dtype=jax_array.dtype)
 
 
@@ -70,8 +70,8 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
     @with_signature_of(DALIGenericIterator.__init__)
     def __init__(self, pipelines: Pipeline | Sequence[Pipeline], *args: Any, **kwargs: Any):
         self._mutex = threading.RLock()
-        self._future: concurrent.futures.Future[dict[str, jax.Array]] | None = None  # of the batch not yet given out
-        self._error: Exception | None = None  # met by `peek`; the next `next` raises it, too
+        self._future: concurrent.futures.Future[dict[str, jax.Array]] | None = None  # of the batch not yet returned
+        self._error: Exception | None = None  # raised by `peek`; the next `next` also raises it
         self._spec: dict[str, ArraySpec] | None = None
         self._belonging_taken: list[int] | None = None
         self._belonging_given: list[int] | None = None
@@ -97,7 +97,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
         return value
 
     def _settle(self) -> None:
-        """Waits for a `peek_async` under way, so that what comes after it sees its batch."""
+        """Waits for a running `peek_async`, so that its batch is seen."""
         future = self._future
         if future is not None:
             concurrent.futures.wait([future])
@@ -145,7 +145,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             future = self._future
             if future is None or future.cancelled():
                 future = self._future = concurrent.futures.Future()
-                # A daemon, so that a source that never answers can't keep the interpreter from ending.
+                # A daemon thread, so that a blocked source does not prevent the interpreter from exiting.
                 threading.Thread(target=self._peek_into, args=(future,), name="penstock-peek", daemon=True).start()
             return future
 
@@ -168,7 +168,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
     # State ----------------------------------------------------------------------------------------------------------
 
     def _remember(self) -> None:
-        """Where the iterator is, before a batch is taken that is not given out yet."""
+        """Saves the iterator's state before a batch is taken that is not returned yet."""
         if self._keeps_state():
             self._before_first = resume.states(self)
 
@@ -206,12 +206,12 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
             spread = any(self._settings.get(k) is not None for k in ("sharding", "devices"))
             made = type(self)(
                 pipes if spread else pipes[0], **self._settings
-            )  # which may fail, and then nothing is lost
+            )  # if this fails, the iterator is unchanged
             vars(self).update({k: v for k, v in vars(made).items() if k not in ("_mutex", "_remake")})
             for p in before:
                 p.close()
 
-    # What is known of batches -------------------------------------------------------------------------------------
+    # Properties of batches -------------------------------------------------------------------------------------
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
@@ -238,7 +238,7 @@ class DALIGenericPeekableIterator(DALIGenericIterator, PeekableDatasetIterator):
 
 
 def _read(filename: Any) -> list[bytes]:
-    """The checkpoints in a file that `save` has written."""
+    """The checkpoints in a file written by `save`."""
     try:
         content = json.loads(epath.Path(filename).read_text())
     except ValueError as e:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a function that defines a graph becomes one that returns an iterator: over one pipeline or one per device."""
+"""Decorator that turns a function that defines a graph into one that returns an iterator, over one pipeline or one per
+device."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from . import placement
 
 
 def default_num_threads_value() -> int:
-    """Threads of the pipelines of `data_iterator`, if it is not told how many."""
+    """Default number of threads of the pipelines of `data_iterator`."""
     return 4
 
 
@@ -26,8 +27,8 @@ _Settings = ParamSpec("_Settings")
 
 
 class IteratorDecorator(Protocol[_Settings, _Iterator]):
-    """What type checkers see of `data_iterator` and its like: called with a function or as a decorator, with the
-    arguments of the iterator's constructor."""
+    """Type of `data_iterator` for type checkers: called with a function or as a decorator, with the arguments of the
+    iterator's constructor."""
 
     @overload
     def __call__(
@@ -43,7 +44,7 @@ class IteratorDecorator(Protocol[_Settings, _Iterator]):
 def iterator_decorator(
     iterator: type[_Iterator], constructor: Callable[Concatenate[Any, _Settings], Any]
 ) -> Callable[[Callable[..., Any]], IteratorDecorator[_Settings, _Iterator]]:
-    """Gives a function that calls `decorate` the arguments of the iterator's `constructor` behind `pipeline_fn`."""
+    """Adds the arguments of the iterator's `constructor` to the signature of a function that calls `decorate`."""
 
     def give(function: Any) -> IteratorDecorator[_Settings, _Iterator]:
         function.__signature__ = _signature(iterator)
@@ -54,17 +55,17 @@ def iterator_decorator(
 
 
 def _signature(iterator: type[Any]) -> inspect.Signature:
-    """The parameters are written in the iterator's constructor only."""
+    """The signature of `data_iterator`, derived from the iterator's constructor."""
     settings = dict(inspect.signature(iterator).parameters)
     function = settings.pop("pipelines").replace(name="pipeline_fn", default=None, annotation=Callable[..., Any] | None)
     settings["output_map"] = settings["output_map"].replace(default=[])
-    # As in DALI, whose iterators take no devices.
+    # Last, as in DALI, whose iterators do not accept devices.
     settings["pmap_compatible"] = settings.pop("pmap_compatible")
     return inspect.Signature([function, *(p.replace(kind=function.kind) for p in settings.values())])
 
 
 def decorate(called: str, iterator: type[Any], *args: Any, **kwargs: Any) -> Any:
-    """What `data_iterator` does, for any class of iterators; `called` is the name that it has for them."""
+    """Implements `data_iterator` for a class of iterators. `called`: the decorator's name, for messages."""
     bound = of_signature(called, _signature(iterator), args, kwargs)
     bound.apply_defaults()
     return _decorate(iterator, **bound.arguments)
@@ -123,7 +124,7 @@ def _check_checkpoints(checkpoints: Any, n: int) -> None:
 
 
 class _Spread:
-    """How a function's pipelines are spread over devices."""
+    """Distribution of a function's pipelines over devices."""
 
     def __init__(self, fn: Callable[..., Any], sharding: Any, devices: list[Any] | None):
         self.name = getattr(fn, "__name__", "the function")
@@ -163,7 +164,7 @@ class _Spread:
         ]
 
     def check_reader(self, pipes: list[Pipeline], reader_name: str | None) -> None:
-        """Warns if the reader was not told of the shards, so that all devices would get the same samples."""
+        """Warns if the reader is not sharded, so that all devices would get the same samples."""
         meta = pipes[0].reader_meta().get(reader_name, {}) if reader_name is not None else {}
         if meta and self.total > 1 and meta["number_of_shards"] == 1:
             warnings.warn(
@@ -174,7 +175,7 @@ class _Spread:
 
 
 def _gpu_number(device: Any) -> int | None:
-    """What `device_id` of a pipeline for a device is; None for the CPU."""
+    """`device_id` of a pipeline for a device; None for the CPU."""
     if device.platform == "cpu":
         return None
     number = getattr(device, "local_hardware_id", None)

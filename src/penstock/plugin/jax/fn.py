@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of JAX as operators."""
+"""JAX functions as operators."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def jax_function(
 
 
 def _of_arrays(function: Callable[..., Any], num_outputs: int, sharding: Any) -> Callable[..., tuple[Any, ...]]:
-    """The function for arrays in host memory, or for tensors on a GPU."""
+    """Wraps the function for arrays in host memory or tensors on a GPU."""
 
     def run(*arrays: Any, device_id: int | None = None) -> tuple[Any, ...]:
         gpu = None if device_id is None else placement.gpu(device_id)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of others as `jax.Array`: what `jax.dlpack.from_dlpack` does, without what it does in vain.
+"""Wraps foreign memory as `jax.Array`, like `jax.dlpack.from_dlpack` without its unnecessary work.
 
-It has the new array made once more, to change 64-bit types, and on the CPU it raises an exception inside to find out
-that there are no streams: most of what an array costs. Here jaxlib is asked itself where it is as it is known to be;
-whatever is not goes through the public function."""
+The public function creates each array twice, to convert 64-bit types, and on the CPU raises an internal exception to
+find that there are no streams; this is most of its cost. Here, jaxlib is called directly if its internals are as
+expected; otherwise the public function is used."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ import numpy as np
 
 from ...tensors import TensorGPU, TensorListGPU
 
-_CPU, _CUDA = 1, 2  # DLPack's numbers of kinds of devices
+_CPU, _CUDA = 1, 2  # DLPack's device types
 _PLATFORMS = {_CPU: "cpu", _CUDA: "cuda"}
-_usable: bool | None = None  # whether jaxlib is as it is known to be; None: not tried yet
+_usable: bool | None = None  # whether jaxlib's internals are as expected; None: not tried yet
 
 
 def from_dlpack(tensor: Any) -> jax.Array:
-    """What speaks DLPack as an array on its device, which shares the memory; JAX's stream waits until it is there."""
+    """Wraps an object with DLPack as an array on its device, which shares the memory. JAX's stream waits for the
+    data."""
     if isinstance(tensor, np.ndarray):
         dtype = tensor.dtype
     elif isinstance(tensor, (TensorListGPU, TensorGPU)):
         dtype = tensor._batch.spec.dtype
     else:
         return jax.dlpack.from_dlpack(tensor)
-    # 64-bit types become others.
+    # 64-bit types are converted.
     if dtype.itemsize < 8 and (_usable or _try()):
         return _direct(tensor)
     return jax.dlpack.from_dlpack(tensor)
 
 
 def arrays(batches: Sequence[Any]) -> list[jax.Array | None]:
-    """Of each output of a batch, given as the pipeline has them, an array that shares its memory on the GPU; None where
-    it takes `from_dlpack`, or is not on the GPU."""
+    """Wraps the outputs of a batch, given as the executor's batches, as arrays that share their GPU memory; None for
+    those that need `from_dlpack` or are not on the GPU."""
     if not (_usable or _try()):
         return [None] * len(batches)
     device: Any = None
@@ -66,13 +67,13 @@ def _direct(tensor: Any) -> jax.Array:
     stream = behind = None if kind == _CPU else device.get_stream_for_external_ready_events()
     capsule = tensor.__dlpack__(stream=stream)
     if stream is not None and tensor._batch.ready is not None and tensor._batch.ready.passed:
-        behind = None  # it is there already
+        behind = None  # already complete
     array: jax.Array = _made(capsule, device, behind, None, int(kind))
     return array
 
 
 def _try() -> bool:
-    """Tries jaxlib with a small array on the CPU, the first time."""
+    """Checks jaxlib with a small array on the CPU, once."""
     global _usable
     if _usable is None:
         _usable = False
@@ -99,5 +100,5 @@ try:
         warnings.simplefilter("ignore")
         from jax.extend.backend import get_backend as _get_backend
         from jaxlib._jax import dlpack_managed_tensor_to_buffer as _made
-except ImportError:  # an older or a newer one
+except ImportError:  # older or newer jaxlib
     _get_backend = _made = None

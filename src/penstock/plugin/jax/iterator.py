@@ -58,7 +58,7 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
     [(2, 1), (2, 1)]
     """
 
-    _remake: Callable[[Sequence[str | bytes]], list[Pipeline]] | None = None  # its pipelines, from checkpoints
+    _remake: Callable[[Sequence[str | bytes]], list[Pipeline]] | None = None  # creates its pipelines from checkpoints
 
     @names_checked
     def __init__(
@@ -123,7 +123,7 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         return {n: self._placed(self._tensors(i, batches), n, batches) for i, n in enumerate(self._names)}
 
     def _placed(self, tensors: list[Any], name: str, batches: list[Batch]) -> jax.Array:
-        """One output, given as a tensor of each pipeline, where it belongs."""
+        """Places one output, given as one tensor per pipeline, on its devices."""
         if self._sharding is not None:
             return placement.spread(tensors, self._sharding, name)
         if self._stacks:
@@ -132,7 +132,7 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         return array if b.keep >= len(b.outputs[0]) else array[: b.keep]
 
     def _tensors(self, output: int, batches: list[Batch]) -> list[Any]:
-        """One output of all pipelines, each as one tensor."""
+        """One output of all pipelines, as one tensor per pipeline."""
         return [placement.tensor(b.outputs[output], self._names[output]) for b in batches]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From batches of pipelines to `jax.Array`: on one device, or spread over several, without a copy where a batch is on
-its device already."""
+"""Converts batches of pipelines to `jax.Array`, on one device or several. Batches that are already on their device are
+not copied."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .importing import from_dlpack
 
 
 def tensor(output: Any, name: str) -> Any:
-    """A batch as one tensor: a NumPy array in host memory, or what speaks DLPack on a GPU. ValueError if its samples
-    differ in shape."""
+    """A batch as one tensor: a NumPy array in host memory, or an object with DLPack on a GPU. Raises ValueError if its
+    samples differ in shape."""
     if isinstance(output, TensorListCPU):
         return dense(output, name)
     return output if output.is_dense_tensor() else dense(output.as_cpu(), name)
 
 
 def to_jax(tensor: Any, device: Any = None) -> jax.Array:
-    """The tensor on a device, by default the one it is on. Not copied there: batches are 64-byte aligned.
+    """The tensor on a device, by default its own. There it is not copied, as batches are 64-byte aligned.
 
     64-bit types become 32-bit ones unless `jax_enable_x64` is set, as everywhere in JAX.
     """
@@ -37,7 +37,7 @@ def to_jax(tensor: Any, device: Any = None) -> jax.Array:
 
 
 def gpu(number: int) -> jax.Device:
-    """JAX's device for the GPU of that number, as pipelines count them."""
+    """JAX's device for a pipeline's `device_id`."""
     try:
         devices = jax.local_devices(backend="gpu")
     except RuntimeError as e:
@@ -69,16 +69,16 @@ def _platform(device: Any) -> str:
 
 
 def _sample_shape(sharding: Any) -> tuple[int, ...]:
-    """A shape that the sharding can split, of as few dimensions as it takes."""
+    """A shape with as few dimensions as possible that the sharding can split."""
     spec = getattr(sharding, "spec", None)
     rank = len(getattr(sharding, "shape", ())) if spec is None else len(spec)
     return (len(sharding.device_set),) * max(rank, 1)
 
 
 def shards_of(sharding: Any) -> list[tuple[int, list[Any]]]:
-    """The shards of the batch axis that this process holds: (index of the shard, its devices), and in their order.
+    """The shards of the batch axis in this process, in order: (index of the shard, its devices).
 
-    Devices that hold the same part of the batch (because other axes of the mesh split other things) share one pipeline.
+    Devices that hold the same part of the batch (if the mesh has other axes) share one pipeline.
     """
     shape = _sample_shape(sharding)
     step = sharding.shard_shape(shape)[0]
@@ -89,18 +89,18 @@ def shards_of(sharding: Any) -> list[tuple[int, list[Any]]]:
 
 
 def n_shards(sharding: Any) -> int:
-    """Into how many parts a sharding splits the batch axis, over all processes."""
+    """Number of parts into which a sharding splits the batch axis, over all processes."""
     shape = _sample_shape(sharding)
     return int(shape[0] // sharding.shard_shape(shape)[0])
 
 
 @functools.lru_cache(maxsize=256)
 def _plan(sharding: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[int, ...], list[tuple[int, Any, Any]]]:
-    """For batches of `shape`: the sharding for their rank, the shape of the global array, and per device of this
-    process which batch it gets and which part of its samples, None for all of them."""
+    """For batches of `shape`: the sharding for their rank, the shape of the global array, and for each device of this
+    process (index of the batch, device, part of each sample or None for all)."""
     own = getattr(sharding, "shape", shape)
     if getattr(sharding, "spec", None) is None and len(own) != len(shape):
-        # A PositionalSharding has a fixed rank; the axes that it lacks are not split.
+        # A PositionalSharding has a fixed rank; missing axes are not split.
         sharding = sharding.reshape(*(*own, *(1,) * len(shape))[: len(shape)])
     shards = shards_of(sharding)
     full = (shape[0] * n_shards(sharding), *shape[1:])
@@ -115,7 +115,7 @@ def _plan(sharding: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[int, ...], 
 
 
 def spread(tensors: Sequence[Any], sharding: Any, name: str) -> jax.Array:
-    """One array whose shards are the batches of the pipelines, one for each shard of this process, in order."""
+    """One array whose shards are the pipelines' batches, one per shard of this process, in order."""
     shape = _shape_of_all(tensors, name)
     try:
         fitted, full, parts = _plan(sharding, shape)
@@ -126,13 +126,13 @@ def spread(tensors: Sequence[Any], sharding: Any, name: str) -> jax.Array:
 
 
 def _window(tensor: Any, window: Any) -> Any:
-    """A part of every sample; this takes a copy."""
+    """Copies a part of every sample."""
     return np.ascontiguousarray(tensor[window]) if isinstance(tensor, np.ndarray) else to_jax(tensor)[window]
 
 
 def stack(tensors: Sequence[Any], devices: Sequence[Any], name: str) -> jax.Array:
-    """One array (pipeline, batch, ...), a pipeline's batch on its device, as mapped functions (`jax.pmap`) take it; all
-    of it on the first device if there are too few."""
+    """One array (pipeline, batch, ...) for mapped functions (`jax.pmap`), with each pipeline's batch on its device; if
+    there are too few devices, all on the first."""
     shape = _shape_of_all(tensors, name)
     if len(devices) < len(tensors):
         return jax.numpy.stack([to_jax(t, devices[0]) for t in tensors])

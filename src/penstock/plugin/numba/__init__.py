@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        if name == "address_as_void_pointer":  # made by Numba, which this module imports no sooner than it is needed
+        if name == "address_as_void_pointer":  # needs Numba, which is imported only when used
             from ._pointer import address_as_void_pointer
 
             return address_as_void_pointer

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _OfNumba:
-    """Arrays of `numba.cuda`. Kernels are launched on the batch's stream, so nobody waits."""
+    """`numba.cuda` arrays. Kernels are launched on the batch's stream, so no synchronisation is needed."""
 
     waits = False
 
@@ -41,10 +41,9 @@ class _OfNumba:
 
 
 class _Compiled:
-    """The function on NumPy arrays that makes the outputs and lets the compiled one fill them; on the GPU the compiled
-    kernel."""
+    """Allocates the outputs and calls the compiled function to fill them; on the GPU, launches the compiled kernel."""
 
-    stream: Any = None  # of the GPU, where it runs there
+    stream: Any = None  # CUDA stream; None on the CPU
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class _Compiled:
         return _OfNumba(self)
 
     def __call__(self, *columns: list[np.ndarray]) -> Any:
-        """`columns` are the samples of each input."""
+        """`columns`: the samples of each input."""
         for k, (column, dtype, ndim) in enumerate(zip(columns, self.in_types, self.ins_ndim)):
             for x in column[:1]:
                 if x.dtype != dtype or x.ndim != ndim:
@@ -109,7 +108,7 @@ class _Compiled:
         return tuple(outs) if len(outs) > 1 else outs[0]
 
     def _shapes(self, columns: Sequence[list[np.ndarray]]) -> list[list[tuple[int, ...]]]:
-        """Per output the shapes of its samples: those of the inputs, unless `setup_fn` says others."""
+        """For each output the shapes of its samples: by `setup_fn`, or those of the inputs."""
         ins = [[np.array(x.shape, "i8") for x in c] for c in columns]
         n = len(columns[0]) if columns else 0
         if self.setup_fn is None:

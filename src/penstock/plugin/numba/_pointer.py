@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def address_as_void_pointer(typingctx: Any, src: Any) -> Any:
-    """In a compiled function: the pointer of an address, from which `numba.carray` makes an array of foreign memory."""
+    """For compiled functions: converts an address to a pointer, for `numba.carray`."""
 
     def inttoptr(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)

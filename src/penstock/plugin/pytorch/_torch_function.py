@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function of the user's on PyTorch tensors, in the graph."""
+"""Operator that calls a user's function with PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def _array(result: Any) -> Any:
 
 
 class _OfTorch:
-    """Tensors on the GPU. The function runs with the batch's stream as PyTorch's current one, so nobody waits."""
+    """GPU tensors. The function runs with the batch's stream as PyTorch's current stream, so no synchronisation is
+    needed."""
 
     waits = False
 
@@ -54,7 +55,7 @@ class _OfTorch:
 
 
 class _OnTensors:
-    """The function on NumPy arrays that calls one on tensors, and on the GPU is called with tensors."""
+    """Adapts a function of tensors to NumPy arrays. On the GPU, it is called with tensors."""
 
     gpu_arrays = _OfTorch
 

@@ -19,7 +19,7 @@ from ..one_pipeline import given_out
 
 def _torch_types() -> dict[DALIDataType, torch.dtype]:
     names: tuple[str, ...] = ("UINT8", "INT8", "INT16", "INT32", "INT64", "FLOAT16", "FLOAT", "FLOAT64", "BOOL")
-    # Those that younger releases of PyTorch have, too.
+    # Types of newer PyTorch releases.
     names += tuple(n for n in ("UINT16", "UINT32", "UINT64") if hasattr(torch, n.lower()))
     types = [DALIDataType[n] for n in names]
     return {t: torch.from_numpy(np.empty(0, to_numpy_type(t))).dtype for t in types}
@@ -32,14 +32,14 @@ to_torch_type: dict[DALIDataType, torch.dtype] = _torch_types()
 def dense_tensor(output: Any, name: str, keep: int | None = None) -> torch.Tensor:
     """The first `keep` samples of a batch as one tensor that shares its memory."""
     if isinstance(output, TensorListCPU):
-        array = dense(output, name)  # shortened as an array, as a view of a tensor takes ten times as long
+        array = dense(output, name)  # sliced as an array, which is ten times as fast as for a tensor
         return torch.from_numpy(array if keep is None or keep >= len(array) else array[:keep])
     tensor = on_gpu(output, name)
     return tensor if keep is None or keep >= len(tensor) else tensor[:keep]
 
 
 def tensors(names: Sequence[str], batches: Sequence[Any], keep: int | None) -> dict[str, torch.Tensor]:
-    """`dense_tensor` of all outputs, given as the pipeline has them."""
+    """`dense_tensor` of all outputs, given as the executor's batches."""
     made = {}
     for name, batch, capsule in zip(names, batches, TensorListGPU._capsules(batches, _stream_of)):
         if capsule is None:
@@ -51,16 +51,16 @@ def tensors(names: Sequence[str], batches: Sequence[Any], keep: int | None) -> d
 
 
 def on_gpu(output: Any, name: str) -> torch.Tensor:
-    """A sample or batch on the GPU as one tensor there, which shares its memory; PyTorch's stream waits for it."""
+    """A sample or batch on the GPU as one tensor, which shares its memory. PyTorch's current stream waits for it."""
     if isinstance(output, TensorListGPU) and not output.is_dense_tensor():
         raise not_dense(output.shape(), name)
-    # What torch.from_dlpack does, by way of fewer questions.
+    # Same as torch.from_dlpack, with fewer checks.
     tensor: torch.Tensor = _of_capsule(output.__dlpack__(stream=_stream_of(output.device_id())))
     return tensor
 
 
 def _stream_of(device_id: int) -> int:
-    """As DLPack calls PyTorch's current stream."""
+    """PyTorch's current stream, in DLPack's numbering."""
     return _current_stream(device_id) or 1
 
 
@@ -72,7 +72,7 @@ def _current_stream(device_id: int) -> int:
 
 
 _of_capsule = getattr(torch._C, "_from_dlpack", from_dlpack)
-_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without making an object of it
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without creating a Stream object
 
 
 def _as_torch(source: Any) -> torch.Tensor:
@@ -100,7 +100,7 @@ def feed_ndarray(dali_tensor: Any, arr: torch.Tensor, cuda_stream: Any = None) -
 
 
 def _stream(stream: Any, device: torch.device) -> Any:
-    """PyTorch's context of a stream: its own, or the handle of one."""
+    """PyTorch's context for a stream, given as an object or a handle."""
     if stream is None:
         return contextlib.nullcontext()
     if not isinstance(stream, torch.cuda.Stream):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline as the source of a dataset."""
+"""Pipelines as sources of Ray datasets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ...pipeline import Pipeline, portable
 from .sharing import OPENED, column_of, defined, imported, names_of, pickled, warn
 
-_AT_ONCE = 2  # while one batch keeps the native threads busy the next is planned, and Ray stores the one before
+_AT_ONCE = 2  # threads: one batch runs in the native threads while the next is planned and the previous is stored
 _READ_AHEAD = 2
 _STEPS_OF_A_TASK = 8
 _TASKS_PER_CPU = 2
@@ -88,14 +88,14 @@ def read_penstock(
     remote: dict[str, Any] = {"num_cpus": num_threads, **(ray_remote_args or {})}
     tasks = override_num_blocks or _number_of_tasks(len(orders))
     source = _source_class(data)(payload, orders, names)
-    if "num_cpus" not in inspect.signature(data.read_datasource).parameters:  # of older versions of Ray
+    if "num_cpus" not in inspect.signature(data.read_datasource).parameters:  # older versions of Ray
         remote = {"ray_remote_args": remote}
-    # With another number Ray would cut what tasks give into many small blocks.
+    # With another number, Ray would split the tasks' blocks into many small ones.
     return data.read_datasource(source, concurrency=concurrency, override_num_blocks=max(tasks, 1), **remote)
 
 
 def _sizes(pipe: Pipeline, reader_name: str | None, epoch: int) -> list[list[int]]:
-    """Of the batches of the epochs up to that one, so that each sample is in one of them."""
+    """Sizes of the batches of epochs 0 to `epoch`. Each sample of an epoch is in exactly one batch."""
     metas = pipe.reader_meta()
     if reader_name is None:
         if len(metas) != 1:
@@ -115,8 +115,8 @@ def _sizes(pipe: Pipeline, reader_name: str | None, epoch: int) -> list[list[int
 
 
 def _number_of_tasks(steps: int) -> int:
-    """Few enough that a task makes several batches, so that the next ones are made meanwhile; for Ray to see what the
-    cluster has, the program has to be connected to it."""
+    """Limited so that a task has several batches and can prepare the next ones concurrently. Connects to Ray, as the
+    cluster's resources are needed."""
     ray = imported("ray")
     if not ray.is_initialized():
         ray.init()
@@ -125,7 +125,7 @@ def _number_of_tasks(steps: int) -> int:
 
 
 def _source_class(data: Any) -> Any:
-    """The class of the source; Ray has to be there for it."""
+    """Defines the class of the source. Requires Ray."""
     ray = imported("ray")
     block = imported("ray.data.block")
 
@@ -141,17 +141,17 @@ def _source_class(data: Any) -> Any:
             return None
 
         def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, *_: Any, **__: Any) -> Any:
-            """A run of steps for each task, in their order."""
+            """A range of consecutive steps for each task."""
             steps = len(self._orders)
             n = min(parallelism, steps)
-            payload = ray.put(self._payload)  # once, not in every task
+            payload = ray.put(self._payload)  # stored once, not in every task
             cuts = [steps * i // n for i in range(n + 1)] if n else []
             return [self._task(payload, self._orders[a:b], per_task_row_limit) for a, b in zip(cuts, cuts[1:])]
 
         def _task(self, payload: Any, orders: list[Any], limit: int | None) -> Any:
             names, make = self._names, _blocks
             known = {"num_rows": None, "size_bytes": None, "input_files": None, "exec_stats": None}
-            if "schema" in getattr(block.BlockMetadata, "__dataclass_fields__", {}):  # of Ray before 2.47
+            if "schema" in getattr(block.BlockMetadata, "__dataclass_fields__", {}):  # Ray before 2.47
                 known["schema"] = None
             task = data.ReadTask(lambda: make(payload, orders, names), block.BlockMetadata(**known))
             if limit is not None:
@@ -162,7 +162,7 @@ def _source_class(data: Any) -> Any:
 
 
 def _blocks(payload: Any, orders: list[Any], names: list[str]) -> Generator[Any, None, None]:
-    """In a read task: the blocks of its batches, in order, the next ones being made meanwhile."""
+    """Runs in a read task: yields the blocks of its batches, in order, while preparing the next ones."""
     to_block = imported("ray.data.block").BlockAccessor.batch_to_block
     todo, making = collections.deque(orders), collections.deque[Any]()
     with (

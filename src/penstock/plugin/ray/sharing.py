@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sources and stages have in common: pipelines on their way to Ray's processes, and columns of samples."""
+"""Shared by sources and stages: transfer of pipelines to Ray's processes, and columns of samples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def imported(module: str) -> Any:
 
 
 def defined(user: str, pipeline: Any, arguments: dict[str, Any]) -> Pipeline:
-    """A pipeline that nobody else uses."""
+    """A new pipeline: a copy of a Pipeline, or the result of a function made by `pipeline_def`."""
     if isinstance(pipeline, Pipeline):
         if arguments:
             raise TypeError(
@@ -65,7 +65,7 @@ def pickled(user: str, value: Any) -> bytes:
 
 
 def column_of(parts: Sequence[Any]) -> np.ndarray:
-    """The samples of some batches: one array if they have one shape, else an array of objects."""
+    """The samples of some batches: one array if they have the same shape, otherwise an array of objects."""
     if len(parts) == 1 and parts[0].is_dense_tensor():
         return parts[0].as_array()
     samples = [p.at(i) for p in parts for i in range(len(p))]
@@ -77,7 +77,7 @@ def column_of(parts: Sequence[Any]) -> np.ndarray:
 
 
 class _Opened:
-    """What this process has opened last, by what it was opened from: Ray runs many tasks in one process."""
+    """Cache of the objects opened last in this process, by payload, as Ray runs many tasks in one process."""
 
     def __init__(self) -> None:
         self._free: collections.deque[tuple[bytes, Any]] = collections.deque(maxlen=2)
@@ -97,7 +97,7 @@ class _Opened:
 
 
 class _Lent:
-    """Something that one thread uses. It is dropped where that failed."""
+    """An object of the cache, used by one thread. Dropped if an exception is raised."""
 
     def __init__(self, whose: _Opened, payload: bytes, value: Any):
         self._whose, self._payload, self._value = whose, payload, value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pipeline as a stage of a dataset."""
+"""Pipelines as stages of Ray datasets."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ class Stage:
             self._names = names_of("Stage", output_names, pipe.num_outputs)
             functions: dict[str, Any] = {}
             content = serialization.content_of(pipe, functions)
-            sites = [n.sites for n in pipe.definition.nodes]  # the user's lines, for errors
+            sites = [n.sites for n in pipe.definition.nodes]  # the user's source lines, for errors
         finally:
             pipe.close()
         content["arguments"] |= {"num_threads": num_threads, "seed": None}
         self._payload = pickled("Stage", (content, functions, sites))
-        self.__name__ = "penstock.Stage"  # as Ray shows it
+        self.__name__ = "penstock.Stage"  # shown by Ray
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The batch of columns that follows from a batch of columns."""
+        """Processes a batch of columns."""
         if not isinstance(batch, Mapping):
             raise TypeError(
                 f'Stage takes batches of NumPy arrays: map_batches(..., batch_format="numpy"); got '
@@ -122,7 +122,7 @@ def _open_stage(payload: bytes) -> Pipeline:
 
 
 def _samples(column: str, values: Any) -> list[np.ndarray] | np.ndarray:
-    """What an input is fed of a column."""
+    """Converts a column to the data of an input."""
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OSUM":
         return values
     samples = []
@@ -139,7 +139,7 @@ def _samples(column: str, values: Any) -> list[np.ndarray] | np.ndarray:
 
 
 def _run(pipe: Pipeline, fed: dict[str, Any], n: int) -> tuple[list[list[Any]], np.ndarray]:
-    """The outputs of all parts of a batch, and which rows they have."""
+    """The outputs of all parts of a batch, and the indices of the rows that are kept."""
     most = pipe.max_batch_size or n
     begins = range(0, n, most)
     for begin in begins:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of a pipeline, one for each iterator of a dataset, and the epochs that they run."""
+"""Copies of a pipeline, one per iterator of a dataset, and their epochs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .elements import Elements
 
 
 class Epochs(DaliIterator):
-    """Gives the elements of a dataset, epoch after epoch."""
+    """Iterates over the elements of a dataset, epoch by epoch."""
 
     def __init__(self, pipeline: Pipeline, elements: Elements, **kwargs: Any):
         self._elements = elements
@@ -32,7 +32,7 @@ class Epochs(DaliIterator):
 
     @property
     def has_given_all(self) -> bool:
-        """Whether all batches of the epoch were given out."""
+        """Whether all batches of the epoch were returned."""
         return not self._first and self._epochs is not None and self._step >= self._epochs.epoch.batches
 
     @property
@@ -47,8 +47,8 @@ class Epochs(DaliIterator):
 
 
 class Copier:
-    """Makes copies of a pipeline with other arguments. Sources and functions of Python are shared by them. `replaced`
-    maps names of external sources to arguments that these get in place of their own."""
+    """Creates copies of a pipeline with other arguments. They share Python sources and functions. `replaced`: by name
+    of an external source, arguments that replace its own."""
 
     def __init__(self, pipeline: Pipeline, arguments: dict[str, Any], replaced: dict[str, dict[str, Any]]):
         self._arguments, self._functions = arguments, dict[str, Any]()
@@ -65,8 +65,8 @@ class Copier:
 
 
 class Iterators:
-    """Makes the iterators of a dataset. With `goes_on`, one takes over the pipeline of another that is done and begins
-    its next epoch; otherwise each begins the first epoch anew, with a pipeline of its own."""
+    """Creates the iterators of a dataset. With `goes_on`, an iterator reuses the pipeline of a completed one for the
+    next epoch; otherwise each starts at the first epoch with a new pipeline."""
 
     def __init__(self, make: Callable[[], Epochs], goes_on: bool):
         self._make, self._goes_on = make, goes_on
@@ -74,7 +74,7 @@ class Iterators:
         self._idle: list[Epochs] = []
 
     def prepare(self) -> Epochs:
-        """Makes the first one ahead of its use, which brings up mistakes early."""
+        """Creates the first iterator in advance, to report errors early."""
         epochs = self._make()
         self._idle.append(epochs)
         return epochs
@@ -94,8 +94,8 @@ class Iterators:
             epochs.close()
 
     def close(self) -> None:
-        """Closes the pipelines that nobody uses, as their dataset is gone. TensorFlow keeps the functions of datasets,
-        and so this object, for as long as the process lives."""
+        """Closes unused pipelines when the dataset is deleted. TensorFlow keeps the functions of datasets, and so this
+        object, until the process exits."""
         self._goes_on = False
         with self._lock:
             idle, self._idle = self._idle, []
@@ -126,7 +126,7 @@ class Run:
         except StopIteration:
             self.close()
             raise
-        # Loops that count, as Keras has them, ask for the next iterator before they see the end of this one.
+        # Loops that count batches, such as Keras's, request the next iterator before this one raises StopIteration.
         if self._epochs.has_given_all:
             self.close()
         return value

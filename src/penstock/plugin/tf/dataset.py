@@ -118,7 +118,7 @@ class DALIDataset(tf.data.Dataset):
         self._length = first.constant_length
 
     def _replaced_sources(self, pipeline: Pipeline, batch_size: int, elements: Elements) -> dict[str, dict[str, Any]]:
-        """What external sources get in place of what they have."""
+        """By name of an external source, arguments that replace its own."""
         fed = [n.name for n in placeholders(pipeline)]
         if fed:
             raise ValueError(
@@ -144,7 +144,7 @@ class DALIDataset(tf.data.Dataset):
 
 
 def placeholders(pipeline: Pipeline) -> list[Any]:
-    """The external sources of a pipeline that are to be fed."""
+    """The external sources of a pipeline that have no source."""
     pipeline.build()
     return [n for n in pipeline.definition.nodes if n.op.fn_name == "external_source" and n.op.values["source"] is None]
 
@@ -157,7 +157,7 @@ def pipeline_arguments(
     device_id: int | None,
     depth: Any,
 ) -> dict[str, Any]:
-    """Arguments for the copies of a pipeline: those that were given."""
+    """The given arguments for the copies of a pipeline."""
     if exec_separated and exec_dynamic:
         raise ValueError("exec_separated and exec_dynamic exclude each other")
     given = {"batch_size": batch_size, "num_threads": num_threads, "device_id": device_id}
@@ -166,7 +166,7 @@ def pipeline_arguments(
 
 
 def own_batch_size(pipeline: Pipeline, arguments: dict[str, Any]) -> int:
-    """The batch size of the copies; also of the pipeline, if it was left open."""
+    """The batch size of the copies. Also set for the pipeline if it has none."""
     if pipeline.max_batch_size is None:
         size = arguments.get("batch_size", 1)
         pipeline._settings.max_batch_size = pipeline._runner.batch_size = size
@@ -183,7 +183,7 @@ def _renamed(value: Any, old: Any, name: str) -> Any:
 
 
 def _check_devices(pipeline: Pipeline, fail: bool) -> None:
-    """Outputs on a GPU, in a dataset on the CPU, are an error; elsewhere they are worth a word."""
+    """Raises an error for GPU outputs in a dataset on the CPU if `fail`; otherwise warns about GPU outputs."""
     assert pipeline._plan is not None
     nodes = pipeline.definition.nodes
     on_gpu = [i for i, (node, k) in enumerate(pipeline._plan.outputs) if nodes[node].outputs[k].device == "gpu"]
@@ -200,7 +200,7 @@ def _check_devices(pipeline: Pipeline, fail: bool) -> None:
 
 
 def _scope() -> str:
-    """The device of the surrounding `tf.device`, "" outside of any."""
+    """The device of the enclosing `tf.device`, or ""."""
     if not tf.executing_eagerly():
         return str(tf.no_op().device)
     from tensorflow.python.eager import context  # there is no public way to ask

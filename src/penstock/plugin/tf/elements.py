@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the elements of a dataset look like: the types and shapes asked for, and batches fitted to them."""
+"""Elements of a dataset: the requested types and shapes, and conversion of batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..dense_batches import dense, not_dense
 
 
 def fitted(shape: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> tuple[int, ...] | None:
-    """The shape without as many of its extents of 1 as it takes to have the wanted one; None if it can't be had.
+    """Removes extents of 1 until the shape matches the wanted one; None if this is impossible.
 
     >>> fitted((8, 1), (8,)), fitted((1, 4, 1, 3), (None, 4, 3)), fitted((8, 2), (8,))
     ((8,), (1, 4, 3), None)
@@ -33,10 +33,10 @@ def fitted(shape: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> tup
 
 
 class Elements:
-    """The structure of the elements: per output a type and a shape, in the nesting that the user gave.
+    """The structure of the elements: a type and a shape per output, in the user's nesting.
 
-    `output_dtypes` is a type or a nesting of types; a list counts as a tuple. `output_shapes` has the same nesting,
-    with None for what is not known. Without `output_dtypes`, `learn` takes them from a batch.
+    `output_dtypes` is a type or a nested structure of types; lists count as tuples. `output_shapes` has the same
+    structure, with None for unknown extents. Without `output_dtypes`, `learn` sets the types from a batch.
     """
 
     def __init__(self, output_dtypes: Any, output_shapes: Any, n_outputs: int):
@@ -74,7 +74,7 @@ class Elements:
         return [_shape(s, i) for i, s in enumerate(parts)]
 
     def learn(self, outputs: Sequence[Any]) -> None:
-        """Takes what was not given from the first batch: types, and the number of dimensions."""
+        """Sets types, unless given, and numbers of dimensions from the first batch."""
         if self.types is None:
             self.types = [tf.as_dtype(np.dtype(to_numpy_type(o.dtype))) for o in outputs]
         self.ranks = [1 + o.ndim() for o in outputs]
@@ -90,7 +90,7 @@ class Elements:
         return self.packed([tf.TensorSpec(tf.TensorShape(s), t) for s, t in zip(shapes, self.types)])
 
     def packed(self, values: Sequence[Any]) -> Any:
-        """The values of the outputs in the nesting of an element."""
+        """The outputs' values in the structure of an element."""
         return tf.nest.pack_sequence_as(self.structure, values)
 
     def of(self, outputs: Sequence[Any], keep: int) -> Any:
@@ -116,11 +116,11 @@ class Elements:
         return array.reshape(shape)
 
     def wants_batches_of(self, batch_size: int) -> bool:
-        """Whether a shape asks for batches of this size only."""
+        """Whether a shape requires batches of this size."""
         return any(shape and shape[0] == batch_size for shape in self.shapes)
 
     def check_batches(self, batch_size: int, ragged_end: bool) -> None:
-        """Before the first batch: whether the shapes leave room for the batches that will come."""
+        """Raises ValueError if the shapes do not fit future batches."""
         for i, shape in enumerate(self.shapes):
             if not shape or shape[0] is None or batch_size == 1:
                 continue
@@ -136,7 +136,7 @@ class Elements:
 
 
 def _host_array(output: Any, i: int) -> np.ndarray:
-    """A batch as one array in host memory; that of a CPU pipeline is not copied."""
+    """A batch as one array in host memory. Not copied from CPU pipelines."""
     if not isinstance(output, TensorListCPU):
         if not output.is_dense_tensor():
             raise not_dense(output.shape(), str(i))
@@ -153,7 +153,7 @@ def check_type(i: int, got: np.dtype, wanted: tf.DType) -> None:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists count as tuples: for TensorFlow they would be tensors."""
+    """Converts lists to tuples, as TensorFlow would treat lists as tensors."""
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return tuple(_tuples(v) for v in value)
     return {k: _tuples(v) for k, v in value.items()} if isinstance(value, dict) else value

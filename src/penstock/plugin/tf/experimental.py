@@ -165,7 +165,8 @@ def _batches(dataset: tf.data.Dataset) -> Iterator[Any]:
 
 
 def _joined(spec: tf.TensorSpec, batch_size: int, drop: bool) -> Callable[[tf.data.Dataset], Iterator[Any]]:
-    """Reads samples and joins them to batches; TensorFlow does so where they are all of one shape."""
+    """Returns a function that reads samples and combines them into batches. If their shape is known, TensorFlow
+    combines them."""
     if spec.shape.is_fully_defined():
         return lambda dataset: _batches(dataset.batch(batch_size, drop_remainder=drop))
 
@@ -179,7 +180,7 @@ def _joined(spec: tf.TensorSpec, batch_size: int, drop: bool) -> Callable[[tf.da
 
 
 def _bytes(value: Any) -> Any:
-    """Strings as arrays of bytes."""
+    """Converts strings to arrays of bytes."""
     value = value[0] if isinstance(value, tuple) else value
     if isinstance(value, bytes):
         return np.frombuffer(value, "u1")

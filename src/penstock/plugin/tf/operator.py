@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as an operator of a TensorFlow graph, as programs for TensorFlow 1 have them."""
+"""Pipelines as operators of TensorFlow graphs, for TensorFlow 1 programs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .elements import Elements, check_type
 
 
 class _Batches(DaliIterator):
-    """Gives the flat list of the arrays of a batch: one of a dense output, three of a sparse one. It begins anew after
-    its end, of which TensorFlow makes an OutOfRangeError."""
+    """Returns the arrays of a batch as a flat list: one per dense output, three per sparse one. Restarts after its end,
+    which TensorFlow reports as OutOfRangeError."""
 
     def __init__(self, pipeline: Pipeline, elements: Elements, is_sparse: Sequence[bool]):
         self.elements, self.is_sparse = elements, is_sparse
@@ -140,7 +140,7 @@ def _run(
     enable_memory_stats: bool = False,
     name: str | None = None,
 ) -> list[Any]:
-    """The tensors of one operator, flat. In eager mode those of one execution."""
+    """The tensors of one operator, as a flat list. In eager mode, those of one execution."""
     if not isinstance(source, (Pipeline, str, bytes)):
         raise TypeError(f"pipeline takes a Pipeline; got {type(source).__name__}")
     if not dtypes:
@@ -169,7 +169,7 @@ def _run(
     return _operator(_kept[key], name)
 
 
-# What calls in eager mode go on with.
+# Iterators with which calls in eager mode continue.
 _kept: OrderedDict[Any, _Batches] = OrderedDict()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of models and backends: written for the server, and opened by it."""
+"""Folders of models and backends: written here, and read by the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ...pipeline import Pipeline
 from . import signature
 
-# In the folder of a version, in this order; .py files hold a pipeline with @autoserialize.
+# Files searched in the folder of a version, in this order; .py files contain a pipeline with @autoserialize.
 FILES = ("model.penstock", "pipeline.py", "model.dali", "dali.py")
 
 _MODEL = """\
@@ -35,7 +35,7 @@ def model_file(as_dali: bool = False) -> str:
 
 
 def marked(module: Any) -> Any:
-    """The one function of a module with @autoserialize; without any, the one with @pipeline_def."""
+    """The function with @autoserialize in a module, or otherwise the one with @pipeline_def."""
     for mark in ("_is_autoserialize", "_is_pipeline_def"):
         found = list({id(v): v for _, v in inspect.getmembers(module) if getattr(v, mark, False) is True}.values())
         if len(found) == 1:
@@ -59,8 +59,8 @@ def load_module(path: Path) -> Any:
 
 
 def open_pipeline(folder: Path, **changed: Any) -> Any:
-    """The pipeline of a version of a model, for serving: bad samples are left out and reported, batches are not made
-    ahead, as each one is a batch of requests."""
+    """The pipeline of a version of a model, for serving: bad samples are omitted and reported, and batches are not
+    prefetched, as each consists of requests."""
     changed = {"on_error": "skip", "max_errors": None, "prefetch_queue_depth": 1, **changed}
     for path in (folder / name for name in FILES):
         if not path.exists():

@@ -12,11 +12,11 @@ import numpy as np
 
 from . import repository, signature
 
-_MOST_ERRORS = 1000  # that a pipeline lists before it is made anew, as a server runs for months
+_MOST_ERRORS = 1000  # errors in the pipeline's list after which it is recreated, for long-running servers
 
 
 class TritonPythonModel:
-    """What the Python backend calls. One call of `execute` has the requests of one batch."""
+    """Called by the Python backend. One call of `execute` has the requests of one batch."""
 
     @staticmethod
     def auto_complete_config(auto_complete_model_config: Any) -> Any:
@@ -26,7 +26,7 @@ class TritonPythonModel:
         return auto_complete_model_config
 
     def initialize(self, args: dict[str, str]) -> None:
-        import triton_python_backend_utils as backend  # there in the process of a model only
+        import triton_python_backend_utils as backend  # exists only in the process of a model
 
         self._backend = backend
         config = json.loads(args["model_config"])
@@ -64,7 +64,7 @@ class TritonPythonModel:
         try:
             return self._respond(requests)
         except Exception as e:
-            # A request that the pipeline refuses, not a sample of it, fails alone, too.
+            # If the pipeline rejects a whole request, the others are processed separately.
             if len(requests) > 1:
                 return [self.execute([r])[0] for r in requests]
             return [self._error(str(e))]
@@ -107,7 +107,7 @@ class TritonPythonModel:
         return responses
 
     def _reasons(self) -> dict[int, str]:
-        """Why samples of the last batch are bad."""
+        """Reasons of bad samples of the last batch, by index."""
         errors = self._pipe.errors()
         return {e.sample: f"{e.operator}: {e.reason}" for e in errors if e.iteration == errors[-1].iteration}
 
@@ -117,7 +117,7 @@ class TritonPythonModel:
 
 
 class _Rows:
-    """One output of a batch, of which each request gets its rows."""
+    """One output of a batch. Each request gets its rows."""
 
     def __init__(self, output: Any, whole: Any):
         self.output, self.whole = output, whole
@@ -149,7 +149,7 @@ class _Rows:
 
 
 class _RowsOnGPU(_Rows):
-    """Rows stay where they are: a view of the batch, by DLPack."""
+    """Rows on the GPU are returned as views of the batch, by DLPack."""
 
     def tensor(self, backend: Any, name: str, begin: int, end: int, batched: bool) -> Any:
         from ...tensors import TensorGPU
@@ -170,7 +170,7 @@ class _RowsOnGPU(_Rows):
 
 
 class _View:
-    """Some rows of an array in GPU memory."""
+    """A range of rows of an array in GPU memory."""
 
     def __init__(self, whole: Any, begin: int, end: int):
         self._whole, self._array = whole, whole.__cuda_array_interface__
@@ -185,15 +185,15 @@ class _View:
 
 
 def _samples(batch: np.ndarray) -> list[np.ndarray]:
-    """The samples of a request. Strings of bytes are encoded data, each of its own length."""
+    """The samples of a request. Byte strings are encoded data of individual lengths."""
     if batch.dtype == object:
         return [np.frombuffer(x, np.uint8) for x in batch.reshape(-1)]
     return list(batch)
 
 
 def _version_folder() -> Path | None:
-    """The folder of the version that this process was started for. `auto_complete_config` is not told; the backend
-    names the path of the model to its process."""
+    """The folder of this process's version of the model. `auto_complete_config` does not get it, but the backend passes
+    the model's path as an argument to the process."""
     try:
         arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
     except OSError:

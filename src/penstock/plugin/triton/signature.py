@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Triton calls a model's inputs and outputs, and the text of config.pbtxt."""
+"""A model's inputs and outputs for Triton, and the text of config.pbtxt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRITON_TYPES = {
     **{f"{u}int{n}": f"TYPE_{u.upper()}INT{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
     **{f"float{n}": f"TYPE_FP{n}" for n in (16, 32, 64)},
 }
-# Two grey pictures, 24 x 16 and 40 x 32: encoded data for trial batches. The parts that they share are written once.
+# Two grey images, 24 x 16 and 40 x 32, as encoded data for trial batches. Common parts are stored once.
 _HEAD = "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAP{0}2wBDAf{0}wAARCAA"
 _TAIL = (
     "ASIAAhEBAxEB/8QAFAABAAAAAAAAAAAAAAAAAAAAAP/EABQQAQAAAAAAAAAAAAAAAAAAAAD/xAAUAQEAAAAAAAAAAAAAAAAAAAAA/8QAFBEBAAAAAA"
@@ -24,16 +24,16 @@ _TAIL = (
 )
 _ONES = "/" * 86
 _PICTURES = tuple(_HEAD.format(_ONES) + size + _TAIL.format("A" * n) for size, n in (("QABgD", 1), ("gACgD", 9)))
-_SIDES = ((16, 24), (32, 40))  # of arrays in trial batches; more dimensions are 3
+_SIDES = ((16, 24), (32, 40))  # sides of arrays in trial batches; further extents are 3
 
 
 class UnknownSignature(ValueError):
-    """It can't be told what the inputs or outputs of a pipeline are."""
+    """The inputs or outputs of a pipeline can't be determined."""
 
 
 def inputs_of(pipe: Any) -> list[dict[str, Any]]:
-    """Inputs as in a model's configuration: each `external_source` without a source. One that says neither dtype nor
-    ndim takes encoded data: uint8, of one dimension."""
+    """Inputs in the form of a model's configuration: each `external_source` without a source. Without dtype and ndim,
+    an input takes encoded data: uint8, one dimension."""
     pipe.build()
     found = []
     for node in pipe.definition.nodes:
@@ -60,8 +60,8 @@ def inputs_of(pipe: Any) -> list[dict[str, Any]]:
 
 
 def outputs_of(pipe: Any, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs as in a model's configuration, named OUTPUT_0 and so on. What the pipeline does not declare by
-    `output_dtype` and `output_ndim` is seen in two trial batches: sizes that differ in them are -1."""
+    """Outputs in the form of a model's configuration, named OUTPUT_0 and so on. What is not declared by `output_dtype`
+    and `output_ndim` is determined by two trial batches: extents that differ become -1."""
     n = pipe.num_outputs
     dtypes, ndims = pipe.output_dtype(), pipe.output_ndim()
     seen: list[list[tuple[str, tuple[int, ...]]]] = []
@@ -88,7 +88,7 @@ def outputs_of(pipe: Any, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _trial(spec: dict[str, Any], i: int) -> np.ndarray:
-    """One sample of made-up data for an input."""
+    """A sample of artificial data for an input."""
     dtype = next(k for k, v in TRITON_TYPES.items() if v == spec["data_type"])
     if len(spec["dims"]) == 1 and dtype == "uint8":
         return np.frombuffer(base64.b64decode(_PICTURES[i]), np.uint8)
@@ -96,7 +96,7 @@ def _trial(spec: dict[str, Any], i: int) -> np.ndarray:
 
 
 def complete(config: Any, open_pipeline: Callable[[], Any], batch_size: int | None = None) -> None:
-    """Adds to a `ModelConfig` of Triton what its file does not say: inputs, outputs, batching."""
+    """Adds missing entries to a `ModelConfig` of Triton: inputs, outputs, batching."""
     said = config.as_dict()
     pipe = open_pipeline()
     try:
@@ -122,7 +122,7 @@ def complete(config: Any, open_pipeline: Callable[[], Any], batch_size: int | No
 def text(
     name: str, backend: str, max_batch_size: int, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]
 ) -> str:
-    """A config.pbtxt."""
+    """The text of a config.pbtxt."""
     lines = [f'name: "{name}"', f'backend: "{backend}"', f"max_batch_size: {max_batch_size}"]
     for kind, specs in (("input", inputs), ("output", outputs)):
         for s in specs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of PyTorch that share memory with ours."""
+"""PyTorch tensors that share memory with penstock's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 
 
 def of_array(array: np.ndarray, copy: bool) -> torch.Tensor:
-    """PyTorch has no tensors that can't be written to, so memory that can't is copied."""
+    """Converts an array. Read-only memory is copied, as PyTorch has no read-only tensors."""
     return torch.from_numpy(array.copy() if copy or not array.flags.writeable else array)
 
 
 def of_device(tensor: Any, copy: bool) -> torch.Tensor:
-    """Of what speaks DLPack, on a GPU."""
+    """Converts an object with DLPack on a GPU."""
     made = torch.from_dlpack(tensor)
     return made.clone() if copy else made
 
 
 def on_stream(stream: Any) -> Any:
-    """Makes a stream the current one."""
+    """Context manager that makes a stream PyTorch's current one."""
     return torch.cuda.stream(stream)

@@ -87,7 +87,7 @@ class Reader(_Node):
         return {_READER: str(self._reader.get_state()), _STATE: self._taken}
 
     def get_metadata(self) -> dict[str, int]:
-        """That of the reader."""
+        """Returns the reader's metadata."""
         return self._reader.get_metadata()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments. Each error names the argument, what it got and what it takes."""
+"""Checks of arguments. Errors name the argument, the given value and the accepted values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PADDING_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect_101
 
 
 def is_sequence(value: Any) -> bool:
-    """A list, a tuple, or an array of one dimension of any library."""
+    """Whether it is a list, a tuple, or a 1-D array of any library."""
     if isinstance(value, (str, bytes, dict)):
         return False
     return isinstance(value, Sequence) or getattr(value, "ndim", 0) == 1
 
 
 def numbers(value: Any, name: str, accepted: str) -> tuple[float, ...]:
-    """The finite numbers of a sequence."""
+    """The numbers of a sequence, which must be finite."""
     if not is_sequence(value):
         raise TypeError(f"{name} takes {accepted}, got {value!r}")
     values = tuple(v.item() if hasattr(v, "item") else v for v in value)
@@ -104,7 +104,7 @@ def padding_of(value: Any, lengths: tuple[int, ...] = (2, 4)) -> tuple[int, int,
 
 
 def padding_mode_of(value: Any) -> str:
-    """The name that operators have for it."""
+    """The operators' name of a padding mode."""
     if not isinstance(value, str) or value not in PADDING_MODES:
         raise ValueError(f"padding_mode takes {', '.join(map(repr, PADDING_MODES))}; got {value!r}")
     return PADDING_MODES[value]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to interpolate, by torchvision's names."""
+"""Interpolation modes, with torchvision's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InterpolationMode(Enum):
     LANCZOS = "lanczos"
 
 
-# As Pillow numbers them.
+# Pillow's numbers.
 BY_NUMBER = {
     0: InterpolationMode.NEAREST,
     1: InterpolationMode.LANCZOS,
@@ -42,7 +42,7 @@ SUPPORTED = {
 
 
 def mode_of(interpolation: Any) -> InterpolationMode:
-    """The mode that a member or one of Pillow's numbers stands for. ValueError for anything else."""
+    """The mode of a member or of one of Pillow's numbers. Raises ValueError for anything else."""
     if isinstance(interpolation, int):
         if interpolation not in BY_NUMBER:
             raise ValueError(f"interpolation takes Pillow's numbers 0 to 5, got {interpolation}")
@@ -57,7 +57,7 @@ def mode_of(interpolation: Any) -> InterpolationMode:
 
 
 def check_mode(interpolation: Any) -> DALIInterpType:
-    """What the mode is called by the operators. NotImplementedError for those that there are not."""
+    """The operators' interpolation type for a mode. Raises NotImplementedError for unsupported modes."""
     mode = mode_of(interpolation)
     if mode not in SUPPORTED:
         raise NotImplementedError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures that a graph is run for, on the device where they lie."""
+"""The input of a graph, on the device of the images."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ....graph import trace
 
 
 class _Given(Source):
-    """Has its batches from whoever runs the plan."""
+    """A source whose batches are passed when the plan is run."""
 
     devices = ("cpu", "gpu")
-    runs_on_gpu = True  # what is there is not copied
+    runs_on_gpu = True  # existing GPU data is not copied
 
 
 def given(name: str, device: str = "cpu") -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms as one graph of penstock's operators, which runs at once for what it is given."""
+"""Transforms as one graph of penstock operators, which is run synchronously for its inputs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Apply = Callable[[Picture, dict[str, DataNode]], Picture]
 
 
 class Graph:
-    """For pictures of one kind.
+    """A graph for images of one kind.
 
-    `apply` adds the transforms to it; `form` is what comes out, "image" or "tensor"; `columns` names further inputs,
-    one value or vector for each picture; `pool` has the threads, by default its own. Without a `seed` in the pipeline's
-    `arguments`, random numbers follow from PyTorch's generator at each call.
+    `apply` adds the transforms; `form` is the kind of the result, "image" or "tensor"; `columns` names further inputs,
+    with one value or vector per image; `pool` has the threads (None: a new pool). Without a `seed` in the pipeline's
+    `arguments`, random numbers are derived from PyTorch's generator in each call.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Graph:
             self.pipe.set_outputs(picture.data)
         self.layout = wanted
         plan = Plan(self.pipe.definition.nodes, [picture.data], [], self.pipe.seed)
-        # An operator's own seed gives a sequence of numbers of its own, which goes on from call to call.
+        # An operator with its own seed has its own sequence of numbers, which continues from call to call.
         self.is_seeded |= any(node.op.values.get("seed", -1) >= 0 for node in plan.drawing)
         session = runner.open_session(self.pipe._settings, "") if plan.uses_gpu else None
         self._direct = Direct(plan, pool or kernels.Pool(runner.native_threads(self.pipe._settings, plan)), session)
         self._position, self._lock = 0, threading.Lock()
 
     def _place(self, n: int) -> tuple[int, int]:
-        """The epoch and the position that random numbers are drawn for."""
+        """Epoch and first position for random numbers."""
         if not self._direct.draws:
             return 0, 0
         if not self.is_seeded:
@@ -80,10 +80,10 @@ class Graph:
         return 0 if worker is None else worker.id + 1, position
 
     def run(self, taken: Taken, columns: Mapping[str, np.ndarray] | None = None) -> Any:
-        """What the pictures become."""
+        """Transforms images."""
         batch, lead = taken.batch, taken.lead
         is_empty = not len(batch)
-        if is_empty:  # one that is black says which shape nothing would have
+        if is_empty:  # a black image determines the output's shape
             batch = Batch.from_array(np.zeros((1, *batch.array().shape[1:]), taken.kind.dtype), taken.kind.layout)
         inputs = {INPUT: batch}
         for name, column in (columns or {}).items():

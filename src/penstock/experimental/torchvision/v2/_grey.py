@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grey of three channels that are exactly alike, as an operator."""
+"""Operator that converts to grey with three exactly equal channels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 
 class _Grey(ColorMatrix):
-    """Every channel becomes the luma, or stays."""
+    """Replaces every channel by the luma, or keeps it."""
 
     devices = ("cpu", "gpu")
     share = PerSample(float, 1.0, "1 for grey, 0 for the colours there are.")

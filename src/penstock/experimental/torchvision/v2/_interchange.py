@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of Pillow and PyTorch as batches, and batches as pictures."""
+"""Converts Pillow images and PyTorch tensors to batches, and batches back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPES = {
 
 
 class Kind(NamedTuple):
-    """What a graph is made for. `device` is -1 for the CPU, otherwise the number of a GPU."""
+    """The kind of images a graph is created for. `device` is -1 for the CPU, otherwise the index of a GPU."""
 
     form: str  # "image" or "tensor"
     layout: str
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Pictures as a batch; `lead` are the axes before the channels that a tensor had, None for one picture."""
+    """Images as a batch. `lead`: a tensor's extents before the channels; None for a single image."""
 
     kind: Kind
     batch: Batch
@@ -39,7 +39,8 @@ class Taken(NamedTuple):
 
 
 def take(data: Any) -> Taken:
-    """A picture or a batch of them, without a copy if that is possible. TypeError or ValueError for anything else."""
+    """Converts an image or a batch of images, without a copy if possible. Raises TypeError or ValueError for anything
+    else."""
     if isinstance(data, torch.Tensor):
         return _take_tensor(data)
     if isinstance(data, Image.Image):
@@ -50,7 +51,7 @@ def take(data: Any) -> Taken:
 
 
 def image_array(image: Image.Image) -> np.ndarray:
-    """HWC. ValueError for modes other than L, RGB and RGBA."""
+    """The image as an array HWC. Raises ValueError for modes other than L, RGB and RGBA."""
     if image.mode not in MODES:
         raise ValueError(
             f"images of mode {image.mode} are not supported; supported: {', '.join(MODES)}. Convert it: "
@@ -60,7 +61,7 @@ def image_array(image: Image.Image) -> np.ndarray:
 
 
 def _lent(array: np.ndarray, layout: str, owner: Any) -> Batch:
-    """A batch in memory of somebody else's, which is not given out."""
+    """A batch in foreign memory, which is not returned to the user."""
     batch = Batch.from_array(array, layout)
     batch.owners = (Borrowed((array, owner)),)
     return batch
@@ -98,7 +99,7 @@ def _take_tensor(tensor: torch.Tensor) -> Taken:
 
 
 def _on_gpu(tensor: torch.Tensor, shape: tuple[int, ...], dtype: np.dtype, layout: str) -> Batch:
-    """For work that waits for PyTorch's current stream."""
+    """A tensor on the GPU as a batch. Work on it waits for PyTorch's current stream."""
     from ....gpu.interchange import LEGACY_STREAM, borrowed
     from ....gpu.stream import ForeignStream
     from ....plugin.pytorch.torch_utils import _current_stream
@@ -113,7 +114,7 @@ def _on_gpu(tensor: torch.Tensor, shape: tuple[int, ...], dtype: np.dtype, layou
 
 
 def give(batch: Batch, layout: str, form: str, lead: tuple[int, ...] | None) -> Any:
-    """A batch as what the user gets."""
+    """Converts a batch to the user's result."""
     if form == "image":
         images = [array_image(batch.sample(i)) for i in range(len(batch))]
         return images[0] if lead is None else images
@@ -124,7 +125,7 @@ def give(batch: Batch, layout: str, form: str, lead: tuple[int, ...] | None) -> 
 
 
 def as_tensor(batch: Batch) -> torch.Tensor:
-    """(n, ...), sharing the memory. ValueError if the samples differ in shape."""
+    """A tensor (n, ...) that shares the memory. Raises ValueError if the samples differ in shape."""
     if not batch.spec.is_dense:
         raise ValueError(
             f"the pictures of the batch have different sizes now, {batch.spec.shape.tolist()[:4]}..., and can't become "
@@ -139,7 +140,7 @@ def as_tensor(batch: Batch) -> torch.Tensor:
 
 
 def array_image(array: np.ndarray, mode: str | None = None) -> Image.Image:
-    """An image from an array HWC of uint8, or of floats for [0, 1]."""
+    """An image from an array HWC of uint8, or of floats in [0, 1]."""
     if array.dtype == np.float32:
         array = np.clip(array * np.float32(255), 0, 255).astype("u1")
     if array.dtype != np.uint8:
@@ -160,7 +161,7 @@ def array_image(array: np.ndarray, mode: str | None = None) -> Image.Image:
 
 
 def apply_to_tensors(func: Callable[..., Any], inpt: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """For `adjust_input`."""
+    """Implements `adjust_input`."""
     from ... import dynamic
 
     taken = take(inpt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizing by the length of an edge, whose sizes are cut to integers as torchvision does."""
+"""Resizing by the length of an edge. Sizes are truncated to integers, as in torchvision."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _FLOAT32 = np.dtype("f4")
 
 
 def edge_sizes(native: Native, shape: np.ndarray, first: int, edge: int | None, limit: int | None) -> np.ndarray:
-    """(n, 2) heights and widths of samples of a shape (n, ndim), the height being axis `first`, if their shorter edge
-    becomes `edge`, and the longer one at most `limit`; without an edge, just that."""
+    """Heights and widths (n, 2) of resized samples of `shape` (n, ndim); the height is axis `first`. The shorter edge
+    becomes `edge`, and the longer one at most `limit`; if `edge` is None, the longer edge becomes `limit`."""
     sizes, at = native.allocate((len(shape), 2), _FLOAT32)
     native.call("edge_sizes", shape, *shape.shape, first, edge or 0, limit or 0, at)
     return sizes
@@ -37,7 +37,7 @@ class _ResizeEdge(Resize):
 
 
 def resize(data: Any, size: tuple[int, ...] | None, max_size: int | None, **arguments: Any) -> Any:
-    """To height and width, or by the length of the shorter edge, or if `size` is None of the longer one."""
+    """Resizes to height and width, or by the shorter edge, or, if `size` is None, by the longer edge."""
     if size is not None and len(size) == 2:
         return trace.call(Resize, (data,), {"size": list(size), **arguments})
     edge, limit = size[0] if size else 0, max_size or 0

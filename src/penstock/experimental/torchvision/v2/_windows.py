@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that cut a window as torchvision's transforms do; it may reach out of the picture."""
+"""Operators that crop windows as in torchvision. Windows may exceed the image."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class _Window(WindowCopy, abstract=True):
     layouts = ("HWC", "CHW")
 
     def cut(self, a: Arguments, x: Spec, top_left: np.ndarray, size: np.ndarray) -> None:
-        """Places the window of a size (n or 1, 2) at (n or 1, 2)."""
+        """Sets the window by its position and size, each (n or 1, 2)."""
         at = slice(x.axis("H"), x.axis("H") + 2)
         start, extent = np.zeros_like(x.shape), x.shape.copy()
         start[:, at], extent[:, at] = top_left, size
         self.place(a, x, start, extent)
 
     def cut_by(self, a: Arguments, x: Spec, function: str, *values: int) -> None:
-        """Places the windows that a native function says."""
+        """Sets the windows computed by a native function."""
         (start, at_start), (extent, at_extent) = (a.native.allocate(x.shape.shape, _INT64) for _ in range(2))
         a.native.call(function, x.shape, x.n, x.ndim, x.axis("H"), *values, at_start, at_extent)
         self.place(a, x, start, extent)
 
 
 def size_in(x: Spec) -> np.ndarray:
-    """(n, 2) heights and widths."""
+    """Heights and widths (n, 2)."""
     return x.shape[:, x.axis("H") : x.axis("H") + 2]
 
 
 class _CenterCrop(_Window):
-    """The window is in the middle: half a pixel goes to the even number where it is cut, outwards where it is filled
-    up."""
+    """Crops the centre. If this is between two pixels, the window begins at an even one; with padding, the odd pixel is
+    added at the left and top."""
 
     size = Arg([int], doc="Height and width.")
 
@@ -50,7 +50,7 @@ class _CenterCrop(_Window):
 
 
 class _RandomCrop(Seeded, _Window):
-    """All places inside of the padded picture are equally likely."""
+    """Crops at a random position, uniform inside the padded image."""
 
     size = Arg([int], doc="Height and width.")
     padding = Arg([int], doc="Left, top, right, bottom.")
@@ -85,7 +85,7 @@ class _Pad(_Window):
 
 
 class _Crop(_Window):
-    """The second input has the top, left, height and width of each window."""
+    """Crops a window given by the second input: top, left, height, width."""
 
     inputs = (2, 2)
     peeks = (1,)
@@ -109,5 +109,5 @@ def pad(data: Any, padding: tuple[int, int, int, int], mode: str, fill: list[flo
 
 
 def crop(data: Any, window: Any) -> Any:
-    """What reaches out of the picture is 0."""
+    """Pixels outside the image are 0."""
     return trace.call(_Crop, (data, window), {"out_of_bounds_policy": "constant"})

@@ -36,7 +36,7 @@ def factor_range(value: Any, name: str) -> tuple[float, float]:
 
 
 def hue_range(value: Any) -> tuple[float, float]:
-    """(min, max) in turns."""
+    """(min, max), with 1 for a full rotation."""
     accepted = "a number in [0, 0.5], or two in [-0.5, 0.5], (min, max)"
     if isinstance(value, Real):
         low, high = -float(value), float(value)
@@ -77,7 +77,8 @@ def check_type(picture: Picture, who: str) -> None:
 
 
 def coloured(picture: Picture, who: str, grey: Callable, rgb: Callable) -> Picture:
-    """Applies `grey` to pictures of one channel, `rgb` to those of three, HWC; the alpha of RGBA stays as it is."""
+    """Applies `grey` to images with one channel, and `rgb` to the colours of those with three or four, as HWC; alpha is
+    kept."""
     check_type(picture, who)
     if picture.channels not in (1, 3, 4):
         raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")
@@ -90,7 +91,7 @@ def coloured(picture: Picture, who: str, grey: Callable, rgb: Callable) -> Pictu
 
 
 def grey(picture: Picture, num_output_channels: int, who: str) -> Picture:
-    """Grey pictures of one channel, or of three that are alike; alpha is dropped."""
+    """Converts to grey with one channel or three equal ones. Alpha is removed."""
     check_type(picture, who)
     if picture.channels not in (1, 3, 4):
         raise ValueError(f"{who} takes pictures of {_COLOURED}; got {picture.channels} channels")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms one after the other, as one graph."""
+"""Sequences of transforms as one graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_NUM_THREADS = 1
 
 
 def transforms_of(op_list: Any, who: str) -> list[Operator]:
-    """The transforms of a list, with those of a `Compose` in it. TypeError for anything else."""
+    """The transforms of a list, including those of each `Compose` in it. Raises TypeError for anything else."""
     if isinstance(op_list, Compose):
         return list(op_list.op_list)
     if not isinstance(op_list, Sequence) or isinstance(op_list, str):
@@ -95,7 +95,7 @@ class PipelineWithLayout(ABC):
         for name in dali_pipeline_kwargs:
             if name not in known:
                 raise TypeError(f"{name!r} is not an argument of Compose or penstock.Pipeline.{suggest(name, known)}")
-        Pipeline(**self._arguments)  # says what is wrong with their values
+        Pipeline(**self._arguments)  # raises errors for invalid values
         self._form = output_form(self.op_list)
         self._verified = [op for op in self.op_list if op.input_rules]
         self._graphs: dict[Kind, Graph] = {}

@@ -86,7 +86,7 @@ class Normalize(Operator):
                     f"{name} has {len(values)} numbers and the pictures have {picture.channels} channels; give one "
                     "number for all channels, or one per channel"
                 )
-        # The axes are put in order by the same pass.
+        # The same pass also orders the axes.
         data = fn.crop_mirror_normalize(
             picture.data,
             mean=list(self.mean),

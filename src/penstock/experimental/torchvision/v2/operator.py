@@ -87,7 +87,7 @@ class Operator(ABC):  # noqa: B024  its `_kernel` is left out by those that `_ap
         raise NotImplementedError(f"{type(self).__name__} has no _kernel, which must be overridden")
 
     def _apply(self, picture: Picture) -> Picture:
-        """Adds itself to the graph that is being made."""
+        """Adds the transform to the graph."""
         prepare = type(self).preprocess_data
         return picture.made(self._kernel(picture.data if prepare is None else prepare(picture.data)))
 
@@ -179,6 +179,6 @@ def get_HWC_from_layout_pipeline(data_input: DataNode) -> tuple[DataNode, DataNo
     [4, 6, 3]
     """
     layout, shape = fn.get_property(data_input, key="layout"), data_input.shape()
-    # An axis is where its letter is; a picture has each once.
+    # Selects an axis by its letter in the layout, where each occurs once.
     sizes = [fn.reductions.sum(shape * (layout == ord(axis))) for axis in "HWC"]
     return sizes[0], sizes[1], sizes[2], data_input

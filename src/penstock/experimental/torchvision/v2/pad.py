@@ -135,7 +135,7 @@ class Pad(Operator):
 
 
 def fill_for(form: str, fill: Any) -> Any:
-    """What a dictionary has for pictures that came in as an "image" or a "tensor"; 0 if it has nothing."""
+    """The entry of a dictionary for an "image" or "tensor" as input; 0 if there is none."""
     if not isinstance(fill, dict):
         return fill
     for key, value in fill.items():

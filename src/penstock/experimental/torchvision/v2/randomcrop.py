@@ -43,7 +43,7 @@ class _ScaleAndRatio(ArgumentValidateRule):
 
 
 class _RandomWindow(Operator):
-    """A random part of each picture, of the height and width `size`."""
+    """Base of transforms that crop a random part, with output height and width `size`."""
 
     preprocess_data = get_HWC_from_layout_pipeline
 

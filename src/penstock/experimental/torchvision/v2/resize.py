@@ -83,7 +83,7 @@ class Resize(Operator):
 
     @classmethod
     def validate_interpolation(cls, interpolation: Any) -> None:
-        """Raises ValueError for what is no interpolation, and NotImplementedError for those that there are not."""
+        """Raises ValueError for invalid modes, and NotImplementedError for unsupported ones."""
         check_mode(interpolation)
 
     @classmethod

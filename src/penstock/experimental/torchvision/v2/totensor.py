@@ -74,5 +74,5 @@ class ToPILImage(_Output):
 
 
 def output_form(op_list: Any) -> str | None:
-    """What the last of them in a list says; None if there is none."""
+    """The form set by the last `_Output` in a list; None if there is none."""
     return next((op.form for op in reversed(list(op_list)) if isinstance(op, _Output)), None)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image decoding on the GPU: imported by pipelines that decode there."""
+"""Image decoding on the GPU; imported only by pipelines that use it."""

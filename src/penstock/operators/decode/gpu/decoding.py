@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed decoders: encoded images on the CPU become pixels on the GPU, by kernels that do all of the decoding. Where
-the user allows it (`hw_decoder_load`), the GPU's JPEG engine takes a share of each batch. What one refuses goes to the
-next: CPU threads for entropy decoding with kernels for the rest; the CPU alone."""
+"""Mixed decoders: encoded images in host memory, pixels on the GPU, decoded completely by kernels. If the user allows
+it (`hw_decoder_load`), the GPU's JPEG engine decodes a share of each batch. Fallbacks, in this order: entropy decoding
+by CPU threads with kernels for the rest; the CPU alone."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from .jpeg_scans import Scans, decode_scans
 from .pictures import Pictures, Planner
 
 HARDWARE, KERNELS, HYBRID, CPU = "hardware engine", "GPU", "CPU and GPU", "CPU"
-_ENGINES = "decoders"  # the name under which a session keeps them
-_FORMATS = {0: RGB, 1: BGR}  # by the number of types.DALIImageType
-_AT_ONCE = 4  # measurements that are looked at
-_KEPT_SIZES, _KEPT_EACH = 32, 4  # numbers of pictures that `Scans` are kept for, and how many
+_ENGINES = "decoders"  # key in the session
+_FORMATS = {0: RGB, 1: BGR}  # by value of types.DALIImageType
+_AT_ONCE = 4  # measurements to collect before they are evaluated
+_KEPT_SIZES, _KEPT_EACH = 32, 4  # `Scans`: limits on different batch sizes, and on objects of each size
 
 
 class Decoding(GpuStage):
@@ -49,9 +49,9 @@ class Decoding(GpuStage):
     def __init__(self, call: StageCall):
         super().__init__(call)
         self._planner = Planner(call)
-        self._scans: IdlePool[int, Scans] = IdlePool(_KEPT_EACH, _KEPT_SIZES)  # by the number of pictures
+        self._scans: IdlePool[int, Scans] = IdlePool(_KEPT_EACH, _KEPT_SIZES)  # by number of pictures
         values = call.op.values
-        self._format: int | None = None  # what the JPEG engine makes; None: it is left out
+        self._format: int | None = None  # output format of the JPEG engine; None: not used
         if uses_hardware(call.op) and to_numpy(values["dtype"]) == np.uint8:
             self._format = _FORMATS.get(int(values["output_type"]))
 
@@ -72,7 +72,7 @@ class Decoding(GpuStage):
         doubted, share, todo = batch.doubted, 0.0, np.ones(batch.n, bool)
         if self._format is not None and engines.open_hardware():
             share = engines.sharing.share(pictures.file_bytes)
-        # As nearly always, nothing has to be picked.
+        # The common case: one engine decodes the whole batch.
         if share >= 1 and pictures.all_fit_hardware:
             assert self._format is not None
             if engines.submit(gpu, files, out, self._format).wait(gpu):
@@ -83,7 +83,7 @@ class Decoding(GpuStage):
             if undone is None:
                 return
             doubted = todo = undone
-        # Names of sources are made from paths when they are read: parts of the batch go without them.
+        # Without source names: selecting them would create all names from paths.
         encoded = files.with_rows(files.spec, files.rows, files.owners)
         part = _Part(batch, self.call.number, pictures, encoded, out, engines, doubted)
         hardware = job = None
@@ -104,7 +104,7 @@ class Decoding(GpuStage):
     def _all_by_kernels(
         self, gpu: GpuPass, pool: kernels.Pool, pictures: Pictures, files: Batch, out: DeviceBatch, engines: Engines
     ) -> np.ndarray | None:
-        """Which pictures (n,) the GPU did not take (None: it took all)."""
+        """Returns which pictures (n,) the GPU refused (None: no picture)."""
         scans = self._scans.take(pictures.n) or Scans(pictures.n)
         memory = Memory.of(gpu.session, self.call.number)
         undone, deferred = scans.decode(gpu, pool, pictures.at_args, files.rows_address, out, memory)
@@ -119,18 +119,18 @@ class Decoding(GpuStage):
 
 
 def uses_hardware(op: Operator) -> bool:
-    """Whether the JPEG engine may decode for an operator. Its pixels differ from those of the kernels and of the CPU,
-    and which pictures it takes depends on measured speed, so only where `hw_decoder_load` was given."""
+    """Whether an operator may use the JPEG engine: only if `hw_decoder_load` was given, as its pixels differ from those
+    of the kernels and the CPU, and its share of the pictures depends on measured speed."""
     return "hw_decoder_load" in op.given and op.values["hw_decoder_load"] > 0
 
 
 def engines_of(session: Session) -> Engines:
-    """Those of the pipeline, made at the first batch."""
+    """The engines of the pipeline, created at the first batch."""
     return session.keep(_ENGINES, Engines, lambda: Engines(session))
 
 
 class _Part:
-    """The ways to decode some pictures of a batch."""
+    """Decodes some pictures of a batch."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Part:
         engines: Engines,
         doubted: np.ndarray | None,
     ):
-        """`doubted` (n,) are those that the GPU has not taken, or found irregular."""
+        """`doubted` (n,): pictures that the GPU refused, or found irregular."""
         self.batch, self.number, self.args = batch, number, pictures.args
         self.gpu, self.pool = batch.gpu, batch.pool
         self.encoded, self.out, self.engines = encoded, out, engines
@@ -150,8 +150,8 @@ class _Part:
         self._for_kernels = self._fitting if doubted is None else self._fitting & ~doubted
 
     def decode(self, todo: np.ndarray) -> None:
-        """What the hardware does not take, of the pictures `todo` (n,): plain JPEG by the GPU, other JPEG in two
-        halves, the rest by the CPU alone."""
+        """Decodes the pictures `todo` (n,) without the JPEG engine: plain JPEG by the GPU, other JPEG in two halves,
+        the rest by the CPU alone."""
         todo = todo.copy()
         for fitting, way in ((self._for_kernels, self._by_kernels), (self._fitting, self._by_halves)):
             rows = np.flatnonzero(todo & fitting)
@@ -163,7 +163,7 @@ class _Part:
             self._whole(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
 
     def _by_kernels(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray | None:
-        """By the GPU; returns which it did not take (None: it took all)."""
+        """Decodes on the GPU. Returns which pictures it refused (None: no picture)."""
         undone, deferred = decode_scans(self.gpu, self.pool, args, part, out)
         if deferred is not None:
             self.gpu.deferred_errors.append((self.number, rows, self.batch.n, deferred))
@@ -178,7 +178,7 @@ class _Part:
         return undone
 
     def _whole(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
-        """On the CPU, and copies. What it says of a bad file holds."""
+        """Decodes on the CPU and copies to the GPU. The CPU's errors for bad files are final."""
         gpu, n = self.gpu, len(rows)
         staged = Batch.allocate(out.spec, None, gpu.pinned)
         outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
@@ -197,9 +197,9 @@ class _Job:
     def __init__(self, gpu: GpuPass, encoded: Batch, out: DeviceBatch, format: int):
         self.encoded, self.out, self.format = encoded, out, format
         self.nbytes = int(encoded.spec.volumes().sum())
-        self.writable = gpu.stream.mark()  # who had the memory before is through
+        self.writable = gpu.stream.mark()  # previous use of the memory is complete
         self.done = threading.Event()
-        self.ready: Event | None = None  # when the pixels are there; None: refused
+        self.ready: Event | None = None  # after decoding; None: refused
 
     def wait(self, gpu: GpuPass) -> bool:
         """Makes the batch's stream wait for the pixels; False if the engine refused."""
@@ -211,19 +211,19 @@ class _Job:
 
 
 class Engines:
-    """The decoders of a pipeline; the JPEG engine, opened for the first who may use it, has a thread of its own, which
-    sleeps while there is nothing to do."""
+    """The decoders of a pipeline. The JPEG engine is opened at its first use and has its own thread, which sleeps while
+    there are no jobs."""
 
     def __init__(self, session: Session):
-        self.session: Session = weakref.proxy(session)  # whose these are
+        self.session: Session = weakref.proxy(session)  # the owner; a proxy avoids a cycle
         self.sharing = Sharing(HARDWARE, KERNELS, (HYBRID, CPU))
         self.hardware: HardwareDecoder | None = None
         self.why_not = ""
-        # Between two events, so many bytes of so many files were decoded.
+        # By engine: events before and after decoding, bytes, number of files.
         self.measured: dict[str, deque[tuple[Event, Event, int, int]]] = {HARDWARE: deque(), KERNELS: deque()}
         self._ends: dict[str, Event] = {}
         self._collecting = threading.Lock()
-        self._enough = 1  # measurements that are worth to be looked at; several at once take less time each
+        self._enough = 1  # measurements to collect before evaluation, which is cheaper for several at once
         self._was_opened = False
         self._last: Event | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -245,7 +245,7 @@ class Engines:
             self.why_not = str(e)
             return
         self._stream = Stream(device)
-        # While idle, the thread refers to nothing else: it ends when nobody uses the pipeline any more.
+        # While idle, the thread has no strong reference to the engines, so that an unused pipeline can be freed.
         arguments = weakref.ref(self), self._jobs, device
         thread = threading.Thread(target=_work, args=arguments, name="penstock-jpeg-engine", daemon=True)
         self._end = weakref.finalize(self, _end, self._jobs, thread, self._stream, hardware)
@@ -263,7 +263,7 @@ class Engines:
         assert self.hardware is not None
         stream = self._stream
         if self._last is not None:
-            self._last.wait()  # nvJPEG hangs when a batch comes before the last one is through
+            self._last.wait()  # nvJPEG hangs if a batch starts before the previous one is complete
         stream.wait(job.writable)
         begin = self.session.timer(stream)
         out, encoded = job.out, job.encoded
@@ -279,7 +279,7 @@ class Engines:
         job.ready = end
 
     def collect(self) -> None:
-        """Learns how fast both were with what they are through with. Called inside `with device:`."""
+        """Evaluates completed measurements of both engines' speed. Called inside `with device:`."""
         if sum(map(len, self.measured.values())) < self._enough or not self._collecting.acquire(blocking=False):
             return
         try:
@@ -287,7 +287,7 @@ class Engines:
                 while measured and measured[0][1].done():
                     begin, end, nbytes, n = measured.popleft()
                     seconds, between, last = end.since(begin) / 1000, 0.0, self._ends.get(engine)
-                    if last is not None:  # what was done on another stream meanwhile counts once
+                    if last is not None:  # overlapping work on several streams counts once
                         between = max(end.since(last) / 1000, 0.0)
                         seconds = min(seconds, between)
                     self.sharing.measured(engine, nbytes, seconds, n, between if engine == KERNELS else 0.0)
@@ -309,15 +309,15 @@ class Engines:
 def _work(reference: weakref.ref[Engines], jobs: queue.SimpleQueue[_Job | None], device: Device) -> None:
     while (job := jobs.get()) is not None:
         begin, engines = clocks(), reference()
-        assert engines is not None  # whoever waits for the job keeps them
+        assert engines is not None  # kept alive by the batch that waits for the job
         try:
             with device:
                 engines.decode(job)
-        except BaseException as e:  # the batch takes another way
+        except BaseException as e:  # the batch uses a fallback
             engines.why_not = str(e)
         engines.session.worked(begin)
         job.done.set()
-        job = engines = None  # which may be the end of them
+        job = engines = None  # possibly the last references
 
 
 def _end(
@@ -330,5 +330,5 @@ def _end(
         with stream.device:
             stream.synchronize()
             hardware.close()
-    except CudaError:  # the GPU is lost; whoever ran the pipeline was told
+    except CudaError:  # the GPU is lost, which was reported by the pipeline's run
         pass

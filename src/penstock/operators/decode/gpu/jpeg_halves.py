@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG in two halves: the CPU's threads decode the Huffman codes of many pictures into one pinned block, the GPU makes
-pixels of it, the same as those of the CPU's decoder."""
+"""JPEG in two halves: CPU threads decode the Huffman codes of many pictures into one pinned block; the GPU computes the
+pixels, identical to those of the CPU's decoder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ....core.rows import address
 from ....gpu.batch import DeviceBatch
 from ....gpu.session import GpuPass, Packing
 
-_BLOCKS_A_GROUP = 256  # 8 x 8 blocks that a block of threads takes at a time; see jpeg_pixels.cu
+_BLOCKS_A_GROUP = 256  # 8 x 8 blocks per thread block; see jpeg_pixels.cu
 _PIXELS_A_GROUP = 8192
 _MOST_GROUPS = 64
 
@@ -34,15 +34,15 @@ def pixels_type() -> np.dtype:
 def decode_halves(
     gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
 ) -> tuple[np.ndarray, kernels.Outcome]:
-    """Decodes pictures into their places in `out`. Returns which (n,) it could not do and nothing was written for:
-    what is no flawless baseline file."""
+    """Decodes pictures into `out`. Returns which (n,) were refused and not written: all that are not valid baseline
+    files."""
     n = len(args)
     kernel = kernels.kernel("decode/jpeg_coefficients")
     records = np.zeros(n, record_type())
     rows = Spec.uniform(n, (records.itemsize,), "u1").packed()
     rows["data"] = address(records) + records.itemsize * np.arange(n, dtype="u8")
     shape = out.spec.shape
-    # More than three bytes of packed coefficients come from a byte of the file seldom, and places of blocks are extra.
+    # Rarely more than three bytes of packed coefficients per byte of the file, plus positions of blocks.
     blocks = shape[:, 0] * shape[:, 1] // 64 * 3
     capacity = int((encoded.spec.volumes() * 3 + blocks * 4).sum()) + 4096 * n
     arena = gpu.pinned(capacity)
@@ -59,7 +59,7 @@ def decode_halves(
 
 
 def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, nbytes: int, out: DeviceBatch) -> None:
-    """The GPU's half: one copy of all coefficients, one of what is to be known, two launches."""
+    """The GPU's half: one copy of all coefficients, one of all arguments, two launches."""
     if not nbytes:
         return
     n = len(args)
@@ -87,7 +87,7 @@ def _to_pixels(gpu: GpuPass, args: np.ndarray, records: np.ndarray, arena: int, 
 def _launch_pixels(
     gpu: GpuPass, spec: Spec, most_blocks: int, tensors: Sequence[int], rows: Sequence[int], scratch: int
 ) -> None:
-    """The two launches that make pixels of coefficients."""
+    """Launches the two kernels that compute pixels from coefficients."""
     n, source = spec.n, pixels_source(spec.dtype.name)
     groups = min(-(-most_blocks // _BLOCKS_A_GROUP), _MOST_GROUPS)
     gpu.launch(source, "jpeg_blocks", (max(groups, 1), n, 1), (256, 1, 1), 0, tensors, rows, scratch, n)
@@ -98,7 +98,7 @@ def _launch_pixels(
 
 @cache
 def pixels_source(dtype: str) -> str:
-    """The text of the kernels that make pixels of a type."""
+    """Source of the kernels that compute pixels of a type."""
     types = {"uint8": "uint8_t", "int8": "int8_t", "uint16": "uint16_t", "int16": "int16_t", "uint32": "uint32_t"}
     types |= {"int32": "int32_t", "float32": "float"}
     return f'#define OUT {types[dtype]}\n#include "decode/jpeg_pixels.cu"\n'

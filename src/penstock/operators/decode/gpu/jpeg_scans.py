@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JPEG by the GPU: the CPU's threads read headers and copy the scans into one pinned block, the GPU decodes the Huffman
-codes and makes the pixels, the same as those of the CPU's decoder. What it finds irregular is known when it is
-through."""
+"""JPEG by the GPU: CPU threads read headers and copy the scans into one pinned block; the GPU decodes the Huffman codes
+and computes the pixels, identical to those of the CPU's decoder. Irregular pictures are known when the GPU has
+finished."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from ....gpu.session import GpuPass
 from .jpeg_halves import pixels_source, pixels_type, record_type
 
 _BYTE = np.dtype("u1")
-# The fields of `JpegScanBatch`, all of 8 bytes; those before are set once.
+# Indices of the fields of `JpegScanBatch`, 8 bytes each. The fields before `_FIRST` are constant.
 _FIRST = 10
 _SIZE, _HOST, _DEVICE, _SCRATCH, _ROOM, _WANTED, _TAKEN, _MOST_BLOCKS, _LAUNCHED, _N_FIELDS = range(_FIRST, _FIRST + 10)
-# Scratch is taken before it is known how much it takes: a little more than before, ever less where less would do.
+# Scratch is allocated before its required size is known: factors of the previous requirement, and of the shrinking
+# estimate.
 _MORE, _LESS = 1.125, 0.98
 _ALIGNED = 256
 _SOURCE = '#include "decode/jpeg_huffman.cu"\n'
@@ -38,7 +39,7 @@ def _type(header: str, name: str) -> np.dtype:
 
 @cache
 def _layout(n: int) -> tuple[dict[str, int], int]:
-    """Where the parts of a batch's block begin, and where the scans do."""
+    """Offsets of the parts of a batch's block, and of the scans."""
     types = {"records": record_type(), "scans": _type("jpeg_scan", "JpegScan")}
     types |= {"huffman": _type("jpeg_huffman", "JpegHuffmanArgs"), "pixels": pixels_type()}
     types |= {"statuses": _BYTE, "rows": TENSOR}
@@ -50,7 +51,7 @@ def _layout(n: int) -> tuple[dict[str, int], int]:
 
 
 class Scans:
-    """What it takes to have n pictures decoded: kept from batch to batch. Used by one batch at a time."""
+    """State for decoding n pictures, reused between batches, by one batch at a time."""
 
     def __init__(self, n: int):
         self.n = n
@@ -71,9 +72,9 @@ class Scans:
     def decode(
         self, gpu: GpuPass, pool: kernels.Pool, args: int, files: int, out: DeviceBatch, kept: Memory
     ) -> tuple[np.ndarray | None, DeferredErrors | None]:
-        """Decodes pictures into their places in `out`; `args` is the address of their `DecodeArgs`, `files` that of the
-        rows of the encoded ones, `kept` memory of batches before. Returns which (n,) it did not take and nothing is
-        written for (None: it took all), and the DeferredErrors on the others."""
+        """Decodes pictures into `out`. `args`: address of their `DecodeArgs`; `files`: address of the rows of the
+        encoded pictures; `kept`: memory of previous batches. Returns which (n,) were refused and not written (None: no
+        picture), and the DeferredErrors of the others."""
         native, n, batch, stream = kernels.library(), self.n, self._batch, gpu.stream
         self._choose_functions(gpu, out.spec.dtype)
         size = native.plan_scans(files, n, args, self._begin, self._at_rows)
@@ -86,7 +87,7 @@ class Scans:
         begin, end = gpu.session.new_timer(), gpu.session.new_timer()
         where = self._at_batch, out.rows_address, stream.handle, begin.handle, end.handle
         statuses = host.address + self._starts["statuses"]
-        before = stream.work  # others, too, may ask the stream for something from now on
+        before = stream.work  # other threads may use the stream from here on
         code = native.decode_scans(pool.handle(), self._chain, *where)
         taken, wanted = batch[_TAKEN], batch[_WANTED]
         if wanted > self._room:
@@ -106,7 +107,7 @@ class Scans:
         return undone, DeferredErrors(statuses, n, begin, end, memory, kept, stream, before)
 
     def _choose_functions(self, gpu: GpuPass, dtype: np.dtype) -> None:
-        """Puts in the GPU's kernels."""
+        """Sets the GPU's kernels."""
         if self._functions_of is not None and self._functions_of == (gpu.session, dtype):
             return
         pixels = pixels_source(dtype.name)
@@ -118,6 +119,6 @@ class Scans:
 def decode_scans(
     gpu: GpuPass, pool: kernels.Pool, args: np.ndarray, encoded: Batch, out: DeviceBatch
 ) -> tuple[np.ndarray | None, DeferredErrors | None]:
-    """As `Scans.decode`, for some pictures once. `args` are rows of `DecodeArgs`."""
+    """Like `Scans.decode`, with new state. `args`: rows of `DecodeArgs`."""
     args = np.ascontiguousarray(args)
     return Scans(len(args)).decode(gpu, pool, address(args), encoded.rows_address, out, Memory())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a batch for a mixed decoder: by its operator's rules, or, where these need not run for every
-batch, by a program (see core/plan_cache.py)."""
+"""The plan of a batch for a mixed decoder: by the operator's Python code, or by a recorded program (see
+core/plan_cache.py)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ....gpu.session import GpuPass
 from ....gpu.stage import StageBatch, StageCall
 
 _BYTE, _INT64 = np.dtype("u1"), np.dtype("i8")
-# What `plan_pictures` tells: the fields of `PictureTotals`, and bits of `engines`.
+# Results of `plan_pictures`: indices of the fields of `PictureTotals`, and bits of `engines`.
 _OUT_BYTES, _DENSE, _SAME, _BY_KERNELS, _BY_HARDWARE, _FILE_BYTES, _N_TOTALS = range(7)
 _KERNELS, _HARDWARE = 1, 2
 _KERNEL, _OUT = "decode/decode", (-1, 0)
 
 
 class Pictures:
-    """n pictures in the arrays `at`: rows of `DecodeArgs`, the extents `shape` (n, 3) of the outputs, and who can
-    decode them. May be kept from batch to batch, used by one at a time."""
+    """n pictures in the arrays `at`: rows of `DecodeArgs`, the outputs' extents `shape` (n, 3), and the engines that
+    support them. Reused between batches, by one batch at a time."""
 
     def __init__(self, call: StageCall, n: int, at: PlanMemory):
         self.call, self.n = call, n
@@ -44,15 +44,15 @@ class Pictures:
         self._spec: Spec | None = None
 
     def allocate(self, gpu: GpuPass, encoded: Batch, hardware: bool) -> DeviceBatch:
-        """Memory for the pixels; then the numbers below are known. `hardware` says whether the JPEG engine can make
-        pixels of this kind at all."""
+        """Allocates the output; sets the properties below. `hardware`: whether the JPEG engine supports this type of
+        pixels."""
         native, n, totals, (dtype, layout, number) = kernels.library(), self.n, self._totals, self._kind
         rows, at = allocate(n, TENSOR)
         if not native.plan_pictures(
             *(encoded.rows_address, n, self.at_args, self._at_info, self._at_shape, number, hardware),
             *(self._at_before, at, self._at_engines, self._at_totals),
         ):
-            return gpu.allocate(Spec(self.shape.copy(), dtype, layout))  # says what the matter is
+            return gpu.allocate(Spec(self.shape.copy(), dtype, layout))  # raises the error
         block = gpu.take(totals[_OUT_BYTES])
         native.move_batch(at, n, block.address)
         spec = self._spec
@@ -63,7 +63,7 @@ class Pictures:
 
     @property
     def file_bytes(self) -> int:
-        """Of all pictures together."""
+        """Total size of the files in bytes."""
         return self._totals[_FILE_BYTES]
 
     @property
@@ -79,11 +79,12 @@ class Pictures:
         return self._totals[_BY_HARDWARE] > 0
 
     def fit_kernels(self) -> np.ndarray:
-        """Which (n,) the GPU's kernels can be tried with: JPEG at full size and the exact DCT."""
+        """Pictures (n,) for the GPU's kernels: JPEG at full size with the exact DCT. The kernels may still refuse
+        them."""
         return self._engines & _KERNELS != 0
 
     def fit_hardware(self) -> np.ndarray:
-        """Which (n,) the JPEG engine decodes as they are wanted: whole, upright, 8 bits, RGB or BGR."""
+        """Pictures (n,) that the JPEG engine supports: whole, without rotation, 8 bits, RGB or BGR."""
         return self._engines & _HARDWARE != 0
 
 
@@ -95,12 +96,12 @@ class Planner:
         self.plans = PlanCache(self, call.op.traced and not call.data_arguments and len(call.inputs) == 1)
 
     def plan(self, batch: StageBatch) -> PlanMemory:
-        """Raises what is wrong with the samples. Its `made` are Pictures; who has decoded them tells `plans`."""
+        """Raises errors of the samples. The plan's `made` is a Pictures; call `plans.done` after decoding."""
         spec = batch.inputs[0].spec
         return self.plans.plan((spec.ndim, spec.dtype, spec.layout), batch.context)
 
     def fill(self, to: PlanMemory, rows: BatchContext) -> None:
-        """Has the rules say what becomes of the inputs."""
+        """Fills the plan by the operator's Python code."""
         op, a = self.call.op, self.call.arguments(rows)
         a.native = to.native
         inputs = [to.take_in(e, rows.values[e]) for e in self.call.inputs]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the GPU's video engines and the CPU share the videos of a batch."""
+"""Distributes the videos of a batch between the GPU's video engines and the CPU."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Callable
 
 
 class Sharing:
-    """How many videos of a batch the CPU decodes beside the engines: as many as it is through with when the engines
-    are, by the times of the batches before. None as long as the engines have to wait for work anyway, and none where
-    even one takes the CPU longer than all others take the engines."""
+    """Number of videos of a batch that the CPU decodes concurrently: such that CPU and engines finish at the same time,
+    according to previous batches. 0 while the engines are idle part of the time, or if one video takes the CPU longer
+    than all others take the engines."""
 
     IDLE, MOST, PAUSE = 0.1, 0.5, 64
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock, self._lock = clock, threading.Lock()
-        self._running, self._changed = 0, clock()  # batches, and since when there are none, or some
-        self._waited = 0.0  # seconds without any, before those that run now
-        self._idle = 1.0  # the share of such times, of late
-        self._share, self._pause = 0.0, 0  # the CPU's, and for how many batches it is not tried again
+        self._running, self._changed = 0, clock()  # running batches; time at which this became 0, or more than 0
+        self._waited = 0.0  # seconds without running batches, before the current ones
+        self._idle = 1.0  # moving average of the idle fraction of time
+        self._share, self._pause = 0.0, 0  # the CPU's share of videos; batches until it is tried again
 
     def begin(self, n: int) -> int:
-        """How many of n videos are the CPU's."""
+        """Number of videos, of n, for the CPU."""
         with self._lock:
             if not self._running:
                 self._waited, self._changed = self._clock() - self._changed, self._clock()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Videos by the GPU's engines: decoded and converted there, while nothing of a frame passes the CPU. Videos that they
-don't take, or that are damaged, are decoded by the CPU, whose verdict holds, and copied; so are some of the others, if
-the engines are what a pipeline waits for."""
+"""Video decoding by the GPU's engines: frames are decoded and converted without passing through the CPU. Unsupported
+and damaged videos are decoded by the CPU, whose errors are final, and copied; and some others as well if the engines
+are the bottleneck."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ....gpu.session import Session
 from ....gpu.stage import GpuStage, StageBatch
 from .sharing import Sharing
 
-_ENGINES = "video decoders"  # the name under which a session keeps them
+_ENGINES = "video decoders"  # key in the session
 
 
 class VideoDecoding(GpuStage):
@@ -56,8 +56,8 @@ class VideoDecoding(GpuStage):
         return out
 
     def _by_engines(self, batch: StageBatch, videos: Videos, columns: dict[str, Any], out: DeviceBatch) -> np.ndarray:
-        """Decodes videos by the engines, and the last ones by the CPU at the same time if that is quicker. Returns
-        which (n,) the engines have not taken."""
+        """Decodes videos by the engines, and the last ones concurrently by the CPU if this is faster. Returns which
+        (n,) the engines refused."""
         assert videos.engines is not None
         n, files, gpu = batch.n, batch.inputs[0], batch.gpu
         shared = videos.sharing.begin(n)
@@ -81,7 +81,7 @@ def _of_rows(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
 
 
 class _ByCpu:
-    """Some videos of a batch, decoded by the pipeline's threads and copied."""
+    """Decodes some videos of a batch by the pipeline's threads, and copies them."""
 
     def __init__(self, batch: StageBatch, rows: np.ndarray, columns: dict[str, Any], out: DeviceBatch):
         self._batch, self._rows, self._columns = batch, rows, _of_rows(columns, rows)
@@ -90,7 +90,7 @@ class _ByCpu:
         self._outcome = kernels.Outcome(np.zeros(len(rows), "i4"), len(rows), 1)
 
     def decode(self) -> float:
-        """The seconds that it took. May be called by another thread than the batch's."""
+        """Returns the time in seconds. May be called by any thread."""
         begin, n, kernel = time.monotonic(), len(self._rows), kernels.kernel("video/decode_video")
         args, alive = kernel.rows(n, self._columns)
         step = kernels.Step(kernel, args, [(self._staged.rows, -1)], [(self._files.rows, -1)])
@@ -105,12 +105,12 @@ class _ByCpu:
 
 
 class Videos:
-    """What a pipeline decodes videos with; `engines` is None where there are none, and `why_not` says why."""
+    """The video decoders of a pipeline. `engines` is None if there are none, for the reason `why_not`."""
 
     def __init__(self, session: Session):
         self.engines: nvdec.VideoEngines | None = None
         self.why_not, self.by_cpu, self.sharing = "", 0, Sharing()
-        self.thread = ThreadPoolExecutor(1, "penstock-videos")  # waits for what the CPU decodes beside the engines
+        self.thread = ThreadPoolExecutor(1, "penstock-videos")  # runs the CPU's share while the engines decode
         try:
             self.engines = nvdec.VideoEngines(session)
         except CudaError as e:
@@ -126,5 +126,5 @@ class Videos:
 
 
 def videos_of(session: Session) -> Videos:
-    """That of the pipeline, made at the first batch."""
+    """The Videos of the pipeline, created at the first batch."""
     return session.keep(_ENGINES, Videos, lambda: Videos(session))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose kernel finds bad samples, on the GPU: that it did is known when the batch is through. Then the batch
-is made once more, and the CPU's kernel says what is wrong with these samples. Nothing waits for the GPU before."""
+"""GPU operators whose kernel detects bad samples. The result is known when the batch is complete; then the batch is
+repeated, and the CPU's kernel determines the errors of these samples. Until then, nothing waits for the GPU."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _BYTE = np.dtype("u1")
 
 
 class KernelWithStatus(GpuStage):
-    """Runs an operator of one output whose kernel reports a status per sample: a line `// status: field` names an
-    `int64_t` of its arguments, the address of a byte where it writes 1 for a bad sample."""
+    """Runs an operator with one output whose kernel reports a status per sample: a line `// status: field` names an
+    `int64_t` field of its arguments, the address of a byte that the kernel sets to 1 for a bad sample."""
 
     @classmethod
     def title(cls, op: Operator) -> str:
@@ -54,7 +54,7 @@ class KernelWithStatus(GpuStage):
     def _start(
         self, gpu: GpuPass, kernel: kernels.Kernel, columns: Mapping[str, Any], inputs: list[Any], out: DeviceBatch
     ) -> None:
-        """Asks for everything; what the kernel is told travels in one copy."""
+        """Enqueues all work. The kernel's arguments are uploaded in one copy."""
         n, stream = out.spec.n, gpu.stream
         pointers = {k: np.ascontiguousarray(columns[k]) for k in kernel.pointers & columns.keys()}
         rows = ArgumentRows(n, kernel.args, kernel.pointers)
@@ -93,7 +93,7 @@ class KernelWithStatus(GpuStage):
 
 
 def _as_bytes(spec: Spec) -> Spec:
-    """What is compiled need not know types and axes: the same serves them all."""
+    """Kernels are compiled for bytes, independent of types and axes."""
     return Spec((spec.volumes() * spec.dtype.itemsize)[:, None], _BYTE)
 
 
@@ -106,7 +106,7 @@ def _raise_reasons(
     inputs: list[Any],
     out: Spec,
 ) -> None:
-    """Raises SampleErrors for the samples `rows`, by the kernel of the CPU."""
+    """Raises SampleErrors for the samples `rows`, with the reasons of the CPU's kernel."""
     n = len(rows)
     host = [b.take(rows).download(gpu.stream) for b in inputs]
     made = Batch.allocate(Spec(out.shape[rows], out.dtype, out.layout))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters that are engines of the GPU: imported by pipelines that use them."""
+"""Filters that use engines of the GPU; imported only by pipelines that use them."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optical flow by the GPU's engine: frames are converted to its surfaces, its vectors to floats, all in order with the
-batch's stream. Nothing waits for the GPU, but where more sizes of frames come than engines are kept."""
+"""Optical flow by the GPU's engine: frames are converted to its surfaces, its vectors to floats, in the order of the
+batch's stream. The CPU waits for the GPU only if there are more frame sizes than engines are kept."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ....gpu.session import GpuPass, Packing, Session
 from ....gpu.stage import GpuStage, StageBatch
 from ....gpu.stream import Event
 
-_FLOWS = "optical flow"  # the name under which a session keeps them
-_MOST_KEPT = 16  # engines, each for a size of frames
+_FLOWS = "optical flow"  # key in the session
+_MOST_KEPT = 16  # engines, one per frame size and settings
 _THREADS, _MOST_BLOCKS = 256, 1024
 _SOURCE = '#include "filter/optical_flow.cu"\n'
 
@@ -58,7 +58,7 @@ def _settings(op: Operator) -> Settings:
 
 
 def flows_of(session: Session) -> Flows:
-    """Those of the pipeline, made at first use."""
+    """The Flows of the pipeline, created at first use."""
     return session.keep(_FLOWS, Flows, lambda: Flows(session))
 
 
@@ -68,7 +68,7 @@ def _arguments_type() -> np.dtype:
 
 
 class Flows:
-    """The engines of a pipeline, the last one used at the end. Batches take turns."""
+    """The engines of a pipeline, least recently used first. Batches use them one after the other."""
 
     def __init__(self, session: Session):
         self._device = session.device
@@ -107,7 +107,7 @@ class Flows:
         hints: np.ndarray | None,
         out: DeviceBatch,
     ) -> None:
-        """Sequences of one size after the other."""
+        """Computes the flow of all sequences, grouped by frame size."""
         with self._lock:
             if self._last is not None:
                 gpu.stream.wait(self._last)
@@ -130,7 +130,7 @@ class Flows:
         return {}
 
     def close(self) -> None:
-        """Called inside `with device:`, when the GPU is through."""
+        """Called inside `with device:`, when the GPU has finished."""
         for engine in self._engines.values():
             engine.close()
         self._engines.clear()
@@ -153,14 +153,14 @@ class Flows:
 
 
 class _Work:
-    """Sequences of one size. What the launches are told travels in one copy."""
+    """Sequences of one frame size. The arguments of all launches are uploaded in one copy."""
 
     def __init__(self, engine: Engine, settings: Settings, hinted: bool):
         self._engine, self._settings, self._hinted = engine, settings, hinted
-        self._rows: list[tuple[int, ...]] = []  # of OpticalFlowArgs
+        self._rows: list[tuple[int, ...]] = []  # rows of OpticalFlowArgs
         self._steps: list[
             tuple[str, int, int]
-        ] = []  # kernel, its row, elements; or "execute", pair of a sequence, frame
+        ] = []  # (kernel, index of its row, elements), or ("execute", pair of frames, frame)
 
     def add(self, shape: np.ndarray, frames: int, out: int, hints: int) -> None:
         n, height, width, channels = shape.tolist()

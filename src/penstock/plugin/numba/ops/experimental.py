@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path from which programs for DALI import them."""
+"""The import path of DALI programs."""
 
 from .._function import NumbaFunction
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of single transforms. Their graphs are kept, so that the next call with the same arguments only runs."""
+"""Calls of single transforms. Their graphs are cached for further calls with the same arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _lock = threading.Lock()
 
 
 def device_of(device: Any) -> Literal["cpu", "gpu"]:
-    """ "cpu" or "gpu" for what names one of them: also a `torch.device`."""
+    """ "cpu" or "gpu" for a name or a `torch.device`."""
     name = getattr(device, "type", getattr(device, "device_type", device))
     if name == "cpu":
         return "cpu"
@@ -35,7 +35,7 @@ def device_of(device: Any) -> Literal["cpu", "gpu"]:
 
 
 def call(op: Operator, inpt: Any, columns: Mapping[str, np.ndarray] | None = None) -> Any:
-    """Applies a transform; `columns` has what its `add` gets as data."""
+    """Applies a transform. `columns`: further inputs, as data."""
     taken = _interchange.take(inpt)
     key = type(op), taken.kind, tuple(op.__dict__.items())
     with _lock:

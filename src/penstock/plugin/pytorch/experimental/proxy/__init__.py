@@ -74,9 +74,9 @@ class DALIServer:
             )
         self._pipeline, self._deterministic = pipeline, deterministic
         self._inputs = [n.name for n in sorted(fed, key=lambda n: n.number)]
-        # What the "spawn" context makes can be given to workers of any start method.
+        # Queues of the "spawn" context can be passed to workers of any start method.
         self._inbox: Any = multiprocessing.get_context("spawn").Queue()
-        self._results: dict[Any, Any] = {}  # outputs, or what was raised, by batch
+        self._results: dict[Any, Any] = {}  # outputs, or the exception, by batch
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._failed: BaseException | None = None
@@ -136,7 +136,7 @@ class DALIServer:
         running: deque[Any] = deque()
         try:
             while True:
-                try:  # waits for more only if there is nothing else to do
+                try:  # blocks only if there is nothing else to do
                     message = self._inbox.get(block=not running)
                 except queue.Empty:
                     self._finish(running.popleft())
@@ -146,7 +146,7 @@ class DALIServer:
                 self._begin(running, *message)
                 if len(running) >= self._pipeline.cpu_queue_size:
                     self._finish(running.popleft())
-            while running:  # nothing is left behind in the pipeline
+            while running:  # completes all batches in the pipeline
                 self._finish(running.popleft())
         except BaseException as error:
             with self._changed:
@@ -154,7 +154,7 @@ class DALIServer:
                 self._changed.notify_all()
 
     def _begin(self, running: deque[Any], batch_id: Any, samples: list[tuple[Any, ...]]) -> None:
-        """Feeds one batch to the pipeline. If the data does not fit, its batch gets the error."""
+        """Feeds one batch to the pipeline. Invalid data becomes the error of its batch."""
         fed: list[str] = []
         try:
             columns = list(zip(*samples))
@@ -168,7 +168,7 @@ class DALIServer:
                 fed.append(name)
             self._pipeline.schedule_run()
         except Exception as error:
-            for name in fed:  # inputs stay in step
+            for name in fed:  # keeps the inputs in step
                 self._pipeline._input(name).feeding.take_back()
             self._put(batch_id, error)
         else:
@@ -201,7 +201,7 @@ class DALIServer:
         self.forget()
 
     def forget(self) -> None:
-        """Drops the batches that nobody took, of an iteration that was left early."""
+        """Drops the unused batches of an iteration that was ended early."""
         with self._changed:
             self._results.clear()
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References to a pipeline's outputs in a data loader until these are computed. Made in the loader's worker processes.
+"""References to a pipeline's outputs in a data loader before they are computed. Created in the loader's worker
+processes.
 
-A sample's call of the proxy keeps its inputs and returns a `DALIOutputSampleRef`. PyTorch's `default_collate` turns a
-list of them into a `DALIOutputBatchRef` and sends the inputs to the process that runs the pipeline, as a whole batch.
+A call of the proxy for a sample stores its inputs and returns a `DALIOutputSampleRef`. PyTorch's `default_collate`
+converts a list of them to a `DALIOutputBatchRef` and sends the inputs of the whole batch to the process that runs the
+pipeline.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from .....core.constructors import of_signature
 _NEXT = itertools.count()
 
 
-Inputs = list[tuple[np.ndarray, ...]]  # of some samples
+Inputs = list[tuple[np.ndarray, ...]]  # by sample
 
 
 class DALIPipelineRunRef:
-    """One run of the pipeline, by an identifier that no other run of any process has."""
+    """One run of the pipeline, with an identifier that is unique across processes."""
 
     def __init__(self, batch_id: Any, inputs: Inputs | None = None):
         self.batch_id, self.inputs = batch_id, inputs
@@ -35,10 +37,10 @@ class DALIPipelineRunRef:
 
 
 class _Calls:
-    """The inputs of the calls of the proxy since the last batch, and the runs that were made of them.
+    """The inputs of the proxy's calls since the last batch, and the runs created from them.
 
-    A batch takes the calls that its samples come from: those of samples that failed are left out, and two calls for
-    each sample make two runs."""
+    A batch uses the calls that belong to its samples: calls of failed samples are ignored, and two calls per sample
+    create two runs."""
 
     def __init__(self) -> None:
         self.inputs: Inputs = []
@@ -93,7 +95,7 @@ class DALIProxy:
         return {**self.__dict__, "_calls": _Calls()}
 
     def run(self, calls: _Calls, rows: tuple[int, ...]) -> DALIPipelineRunRef:
-        """The run for these calls. Asks for it if no other output did."""
+        """The run for these calls. Requests it if no other output has done so."""
         if rows not in calls.runs:
             run = DALIPipelineRunRef((os.getpid(), next(_NEXT)), [calls.inputs[i] for i in rows])
             if not self._deterministic:
@@ -104,7 +106,7 @@ class DALIProxy:
 
 
 def _as_array(sample: Any) -> np.ndarray:
-    """A sample as it goes from process to process. By value: shared memory would end with the worker."""
+    """Converts a sample for transfer to another process, by value: shared memory would end with the worker."""
     return sample.detach().cpu().numpy() if isinstance(sample, torch.Tensor) else np.asarray(sample)
 
 
