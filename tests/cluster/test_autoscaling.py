@@ -6,6 +6,7 @@ import queue
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -215,7 +216,8 @@ def test_workers_die_while_their_number_changes(files, by_hand):
     for _ in range(60):
         pids = processes(pipe)
         if pids and rng.random() < 0.3:
-            os.kill(int(rng.choice(pids)), signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may have ended since
+                os.kill(int(rng.choice(pids)), signal.SIGKILL)
         if rng.random() < 0.5:
             with workers._lock:
                 workers._resize(int(rng.integers(1, 5)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections between trainer and workers: authentication, addresses, and transfer of batches."""
 
+import mmap
 import os
 import pickle
 import socket
@@ -66,6 +67,23 @@ def test_who_does_not_have_the_token_is_turned_away(server, tmp_path):
     thread.join(60)
     assert mine is not None and len(found) == 1
     assert not os.path.exists(Bomb.path)
+    mine.close()
+    found[0].close()
+
+
+def test_memory_that_both_map_is_pinned_for_a_gpu():
+    """Once, by what the trainer passes."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0penstock-test-" + os.urandom(8).hex())
+        server.listen()
+        found, pinned = [], []
+        thread = accepting(server, found)
+        mine = connected((int(server.family), server.getsockname()), TOKEN, lambda *region: pinned.append(region))
+        thread.join(60)
+    for number in range(2):
+        mine._incoming.place(number)
+        mine._incoming._leases.clear()
+    assert len(pinned) == 1 and pinned[0][0] % mmap.PAGESIZE == pinned[0][1] % mmap.PAGESIZE == 0
     mine.close()
     found[0].close()
 

@@ -2,7 +2,7 @@
 // A libcuda of host memory: the functions of CUDA's driver API that penstock calls. Memory is filled with 0xCD when it
 // is given out and guarded on both sides; a write into a guard, seen after a launch or when memory is freed, makes this
 // and every later call fail, as an illegal address does on a device. PENSTOCK_EMULATED_MEMORY limits the memory
-// (bytes), PENSTOCK_EMULATED_DEVICES says how many devices there are.
+// (bytes), PENSTOCK_EMULATED_LOCKED the registered memory, PENSTOCK_EMULATED_DEVICES says how many devices there are.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include <string>
 
 #include "fibers.h"
+#include "host_memory.h"
 #include "stream.h"
 
 #define API extern "C" __attribute__((visibility("default"))) int
@@ -24,12 +25,11 @@ namespace {
 
 enum Result { OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_IMAGE = 200, NOT_FOUND = 500, NOT_READY = 600 };
 constexpr int ILLEGAL_ADDRESS = 700, INVALID_DEVICE = 101, INVALID_CONTEXT = 201;
-constexpr size_t kGuard = 256;
-constexpr uint8_t kPoison = 0xCD, kGuardByte = 0xA7;
 
 // Nothing here is ever destroyed: streams may still be at work when the process exits.
 std::mutex &state = *new std::mutex;
 std::map<uint64_t, size_t> &allocations = *new std::map<uint64_t, size_t>, &pinned = *new std::map<uint64_t, size_t>;
+RegisteredMemory &registered = *new RegisteredMemory;
 size_t used;
 auto &streams = *new std::map<void *, std::shared_ptr<EmulatedStream>>;  // shared with who waits while one is destroyed
 std::string &failure = *new std::string;                                 // what went wrong on the device; sticky
@@ -56,14 +56,6 @@ int status() {
   return failure.empty() ? OK : ILLEGAL_ADDRESS;
 }
 
-bool guard_intact(uint64_t address) {
-  for (size_t i = 0; i < kGuard; i++)
-    if (((const uint8_t *)address)[i] != kGuardByte) return false;
-  return true;
-}
-bool guards_intact(uint64_t address, size_t size) {
-  return guard_intact(address - kGuard) && guard_intact(address + size);
-}
 void check_guards(const std::string &doing) {
   std::string found;
   {
@@ -106,20 +98,17 @@ auto &functions = *new std::map<std::pair<void *, std::string>, std::unique_ptr<
 
 void fail_kernel(const char *text) { report(std::string("a kernel failed: ") + text); }
 
-uint64_t checksum(const void *data, size_t bytes) {
-  const uint8_t *p = (const uint8_t *)data;
-  uint64_t sum = bytes, word;
-  for (; bytes >= 8; p += 8, bytes -= 8) memcpy(&word, p, 8), sum = (sum ^ word) * 0x9E3779B97F4A7C15ull;
-  for (; bytes; p++, bytes--) sum = (sum ^ *p) * 0x9E3779B97F4A7C15ull;
-  return sum;
-}
-
 bool in_allocation(uint64_t address, size_t size) {
   std::lock_guard<std::mutex> lock(state);
   auto a = allocations.upper_bound(address);
   if (a == allocations.begin()) return false;
   --a;
   return address + size <= a->first + a->second;
+}
+bool is_pinned(uint64_t address) {
+  if (registered.has(address)) return true;
+  std::lock_guard<std::mutex> lock(state);
+  return covers(pinned, address);
 }
 
 }  // namespace
@@ -143,6 +132,9 @@ extern "C" __attribute__((visibility("default"))) void emulated_let_go(void *gat
   (*held)->happen();
   delete held;
 }
+
+// How many ranges of memory are registered.
+extern "C" __attribute__((visibility("default"))) int64_t emulated_registered() { return registered.count(); }
 
 // How many kernels a stream was given, and how often the host has waited for it or for an event in it.
 extern "C" __attribute__((visibility("default"))) void emulated_counts(void *stream, int64_t *launches,
@@ -229,6 +221,17 @@ API cuMemFreeHost(void *address) {
   std::lock_guard<std::mutex> lock(state);
   return pinned.erase((uint64_t)address), free(address), OK;
 }
+API cuMemHostRegister_v2(void *address, size_t bytes, unsigned) {
+  if (contexts.empty()) return INVALID_CONTEXT;
+  const char *limit = getenv("PENSTOCK_EMULATED_LOCKED");
+  return registered.add((uint64_t)address, bytes, limit ? strtoull(limit, nullptr, 10) : SIZE_MAX) ? OK : OUT_OF_MEMORY;
+}
+API cuMemHostUnregister(void *address) {
+  if (contexts.empty()) return INVALID_CONTEXT;
+  const size_t bytes = registered.remove((uint64_t)address);
+  if (bytes && !is_mapped((uint64_t)address, bytes)) report("registered memory was unmapped");
+  return bytes ? OK : INVALID_VALUE;
+}
 API cuPointerGetAttribute(void *data, int attribute, uint64_t address) {
   if (!in_allocation(address, 1)) return INVALID_VALUE;
   if (attribute == 2) *(int *)data = 2;  // memory type: device
@@ -239,15 +242,10 @@ API cuPointerGetAttribute(void *data, int attribute, uint64_t address) {
 API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
   if (!in_allocation(to, bytes)) report("a copy to the device leaves its allocation");
   if (int s = to_device.count(bytes, status())) return s;
-  bool is_pinned;
-  {
-    std::lock_guard<std::mutex> lock(state);
-    auto a = pinned.upper_bound((uint64_t)from);
-    is_pinned = a != pinned.begin() && (--a, (uint64_t)from < a->first + a->second);
-  }
-  if (is_pinned) {
+  if (is_pinned((uint64_t)from)) {
     const uint64_t before = checksum(from, bytes);
     stream_of(stream).add([=] {
+      if (!is_pinned((uint64_t)from)) return report("pinned memory was given back before it was copied");
       if (checksum(from, bytes) != before) report("the host wrote into pinned memory that was still to be copied");
       memcpy((void *)to, from, bytes);
     });

@@ -17,7 +17,7 @@ from test_reuse import LONG, SOON, happens, held
 from penstock import fn, pipeline_def
 from penstock.core import kernels
 from penstock.core.batch import Spec
-from penstock.gpu import dlpack, dlpack_export, memory
+from penstock.gpu import dlpack, dlpack_export, memory, uses
 from penstock.gpu.batch import DeviceBatch
 from penstock.gpu.driver import Device, OutOfDeviceMemory
 from penstock.gpu.driver_calls import NATIVE
@@ -122,7 +122,7 @@ def test_the_user_of_a_default_stream_is_waited_for_too(device, monkeypatch):
     maker.synchronize()
     tensor = Tensor(dlpack_export.capsule(x, 1, LEGACY_STREAM))
     del x
-    monkeypatch.delattr(memory.Block, "used_on")  # simulates that it could not be recorded immediately
+    monkeypatch.delattr(uses.UsedMemory, "used_on")  # simulates that it could not be recorded immediately
 
     class Default:
         handle = LEGACY_STREAM

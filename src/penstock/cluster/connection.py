@@ -34,11 +34,12 @@ class Incoming(Protocol):
 
 
 class Shared:
-    """In memory shared with the worker, without copies. `fd` is the memory's descriptor."""
+    """In memory shared with the worker, without copies. `fd` is the memory's descriptor; `pin` registers it as pinned
+    memory if a GPU reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self, pin: arena.Pin | None = None) -> None:
         self.fd = arena.create(1)
-        self._regions = arena.Regions(self.fd)
+        self._regions = arena.Regions(self.fd, pin)
         self._lock = threading.Lock()
         self._leases: dict[int, arena.Lease] = {}
         self._nbytes = 0  # size of the largest batch so far
@@ -70,6 +71,7 @@ class Shared:
                 os.close(self.fd)
                 self.fd = -1
             self._leases.clear()
+            self._regions.close()
 
 
 class Streamed:

@@ -12,6 +12,7 @@ import threading
 from typing import Any
 
 from ..external import failure, launch
+from ..external.arena import Pin
 from . import wire
 from .connection import Connection, Shared
 from .messages import Answer, Order
@@ -29,7 +30,8 @@ _START = (
 class LocalLink:
     """A worker process, its socket, and the memory for its batches."""
 
-    def __init__(self, index: int, payload: bytes, expected: dict[str, Any], version: str):
+    def __init__(self, index: int, payload: bytes, expected: dict[str, Any], version: str, pin: Pin | None = None):
+        self._pin = pin
         self.index, self._payload, self._expected, self._version = index, payload, expected, version
         self.name = f"worker {index}"
         self._process: subprocess.Popen | None = None
@@ -41,7 +43,7 @@ class LocalLink:
         with self._lock:
             if self._hung_up:
                 raise WorkerLost("was not started")
-            memory = Shared()
+            memory = Shared(self._pin)
             sock, theirs = socket.socketpair()
             self._connection = Connection(sock, memory)
             launch.SOCKETS.add(sock)

@@ -5,6 +5,7 @@ worker does."""
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..exec.plan import Plan
 from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Loaded, Producer, Started
 from ..exec.scheduling.statistics import Statistics
+from ..external.arena import Lease
 from ..graph.cutting import Edge
 from .messages import raised
 from .packing import with_names
@@ -41,6 +43,34 @@ class _Away(Loading):
             self._workers.forget(self.asked)
 
 
+def _only_uploaded(rest: Plan, sent: list[Edge]) -> list[bool]:
+    """For each output of the workers, whether it is only copied to the GPU."""
+    read = {d.source.number: d.source for n in rest.nodes for d in (*n.inputs, *n.arg_nodes())}
+    uploaded = {(number, index) for number, source in read.items() for index in rest.uploaded(source)}
+    return [edge in uploaded for edge in sent]
+
+
+def let_gpu_read(batches: Sequence[Batch], only_uploaded: list[bool]) -> None:
+    """Lets the GPU copy from pinned shared memory, for batches that are only copied there: whoever gets another one may
+    write to it before the copy is done. Also considers that two outputs may be views of the same samples."""
+    if not any(only_uploaded):
+        return
+    others = [_extent(b) for b, only in zip(batches, only_uploaded) if not only]
+    for batch, only in zip(batches, only_uploaded):
+        pinned = tuple(o.region.pinned for o in batch.owners if isinstance(o, Lease) and o.region.pinned is not None)
+        if only and pinned:
+            begin, end = _extent(batch)
+            if all(end <= b or e <= begin for b, e in others):
+                batch.owners += pinned
+
+
+def _extent(batch: Batch) -> tuple[int, int]:
+    """The addresses that all samples of a batch lie between."""
+    data = batch.rows["data"]
+    nbytes = (batch.spec.volumes() * batch.spec.dtype.itemsize).astype("u8")
+    return (int(data.min()), int((data + nbytes).max())) if len(data) else (0, 0)
+
+
 class PoolProducer(Producer):
     """Workers make the outputs of the plan `away`; `rest` computes the others from them. `plan` is the whole plan."""
 
@@ -60,6 +90,7 @@ class PoolProducer(Producer):
         self.workers, self.away, self.rest, self._statistics = workers, away, rest, statistics
         rest.session = plan.session
         self._sent: list[Edge] = away.outputs
+        self._only_uploaded = _only_uploaded(rest, self._sent)
         self._nodes = {n.number: n for n in plan.nodes}
         self._itself = Producer(plan, policy, num_threads, statistics.record)
         weakref.finalize(self, WorkerPool.close, workers)
@@ -83,7 +114,9 @@ class PoolProducer(Producer):
                 at = np.searchsorted(ctx.rows, answer.rows)
                 ctx = Context(len(at), ctx.epoch[at], ctx.position[at], ctx.iteration, answer.rows)
                 ctx.loading[_AWAY] = away
-            ctx.values.update(zip(self._sent, with_names(away.asked.batches, self._reader)))
+            batches = with_names(away.asked.batches, self._reader)
+            let_gpu_read(batches, self._only_uploaded)
+            ctx.values.update(zip(self._sent, batches))
             away.asked.batches = None
         return ctx, picks, attempt
 

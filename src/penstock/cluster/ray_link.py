@@ -10,6 +10,7 @@ import threading
 from importlib import import_module
 from typing import Any
 
+from ..external.arena import Pin
 from . import wire
 from .connection import Connection, Shared, Streamed
 from .local_link import check_described
@@ -65,8 +66,16 @@ class RayLink:
     """An actor and the connection to it. If they can't be connected, orders and batches use Ray's calls and objects."""
 
     def __init__(
-        self, index: int, payload: bytes, expected: dict[str, Any], version: str, num_threads: int, depth: int
+        self,
+        index: int,
+        payload: bytes,
+        expected: dict[str, Any],
+        version: str,
+        num_threads: int,
+        depth: int,
+        pin: Pin | None = None,
     ):
+        self._pin = pin
         self.index, self._payload, self._expected, self._version = index, payload, expected, version
         self._num_threads, self._depth = num_threads, max(depth, LEAST_DEPTH)
         self.name, self.pid = f"worker {index}", 0
@@ -114,7 +123,7 @@ class RayLink:
             served = self._actor.serve.remote(token)
         except _ray().exceptions.RayError as e:
             raise self._lost(e) from None
-        connection = connected(address, token)
+        connection = connected(address, token, self._pin)
         if connection is None:
             return
         with self._lock:
@@ -204,7 +213,7 @@ def _machine() -> str | None:
     return None if ray.util.client.ray.is_connected() else ray.get_runtime_context().get_node_id()
 
 
-def connected(address: Address, token: bytes) -> Connection | None:
+def connected(address: Address, token: bytes, pin: Pin | None = None) -> Connection | None:
     """Connects to the worker that listens there and has the token; None if it can't be reached."""
     sock = socket.socket(address[0], socket.SOCK_STREAM)
     sock.settimeout(_CONNECT_SECONDS)
@@ -213,7 +222,7 @@ def connected(address: Address, token: bytes) -> Connection | None:
         wire.prove(sock, token, b"trainer", b"worker", _PROOF_SECONDS)
         if sock.family != socket.AF_UNIX:
             return Connection(sock, Streamed())
-        memory = Shared()
+        memory = Shared(pin)
         socket.send_fds(sock, [b"m"], [memory.fd])
         return Connection(sock, memory)
     except (OSError, EOFError):

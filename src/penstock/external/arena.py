@@ -12,6 +12,7 @@ import mmap
 import os
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -45,16 +46,38 @@ def zone_of(worker: int) -> int:
     return _ZONE * (worker + 2)
 
 
+class Pinned(Protocol):
+    """Memory registered as pinned memory of a GPU (gpu/registered.py)."""
+
+    def given_back(self) -> None:
+        """Records that no batch is in it any more. Takes no lock."""
+
+    def done(self) -> bool:
+        """Whether all copies from it are done. Does not wait."""
+
+    def unregister(self) -> None:
+        """Waits for copies from it, and unregisters it. Takes no lock."""
+
+
+Pin = Callable[[int, int], "Pinned | None"]  # registers bytes at an address; None if that is refused
+
+
 class Region:
     """A mapped part of the arena."""
 
-    __slots__ = ("address", "capacity", "memory", "offset", "pid", "view")
+    __slots__ = ("address", "capacity", "memory", "offset", "pid", "pinned", "view")
 
     def __init__(self, fd: int, offset: int, capacity: int):
         self.offset, self.capacity, self.pid = offset, capacity, os.getpid()
         self.memory = mmap.mmap(fd, capacity, offset=offset)
         self.view = np.frombuffer(self.memory, "u1")
         self.address = self.view.ctypes.data
+        self.pinned: Pinned | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be written to, if no batch is in it."""
+        return self.pinned is None or self.pinned.done()
 
     def discard(  # default arguments, as modules may be cleared at exit
         self, remove: int = getattr(mmap, "MADV_REMOVE", 0), getpid: Callable[[], int] = os.getpid
@@ -62,6 +85,8 @@ class Region:
         """Returns the pages to the system, for all processes; the mapping goes with the last reference. Does nothing in
         a forked child, as the pages are its parent's."""
         if getpid() == self.pid:
+            if self.pinned is not None:
+                self.pinned.unregister()
             self.memory.madvise(remove)
 
 
@@ -80,10 +105,11 @@ class Status:
 
 
 class Regions:
-    """The main process's regions: one per batch in flight, reused when the batch is gone."""
+    """The main process's regions: one per batch in flight, reused when the batch is gone and its copies to a GPU are
+    done. `pin` registers each region as pinned memory."""
 
-    def __init__(self, fd: int):
-        self.fd = fd
+    def __init__(self, fd: int, pin: Pin | None = None):
+        self.fd, self._pin, self._closed = fd, pin, False
         self._next = _ZONE  # the first zone holds the status page
         self._idle: deque[Region] = deque()
         self.capacities: dict[int, int] = {}  # of all existing regions, by offset
@@ -94,18 +120,44 @@ class Regions:
         region = None
         for _ in range(len(self._idle)):
             found = self._idle.popleft()
-            if found.capacity >= wanted:
+            if not found.is_idle:
+                self._idle.append(found)
+            elif found.capacity >= wanted:
                 region = found
                 break
-            self._drop(found)  # too small
-        while len(self._idle) > _IDLE:
+            else:
+                self._drop(found)  # too small
+        while len(self._idle) > _IDLE and self._idle[0].is_idle:
             self._drop(self._idle.popleft())
         if region is None:
             capacity = align(wanted + wanted // 8, _PAGE)
             region = Region(self.fd, self._next, capacity)
             self._next += capacity
             self.capacities[region.offset] = capacity
-        return Lease(region, self._idle)
+            if self._pin is not None:
+                region.pinned = self._pin(region.address, capacity)
+        return Lease(region, self)
+
+    def give_back(self, region: Region) -> None:
+        """Takes a region back from its lease. Called by __del__, in any thread at any time: takes no lock."""
+        if region.pinned is not None:
+            region.pinned.given_back()
+        self._idle.append(region)
+        if self._closed:
+            self._drop_idle()
+
+    def close(self) -> None:
+        """Drops the regions, those of leases when the leases are deleted."""
+        self._closed = True
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while True:
+            try:
+                region = self._idle.popleft()
+            except IndexError:
+                return
+            self._drop(region)
 
     def _drop(self, region: Region) -> None:
         del self.capacities[region.offset]
@@ -115,13 +167,13 @@ class Regions:
 class Lease:
     """Prevents the reuse of a region while a batch is in it."""
 
-    __slots__ = ("_idle", "region")
+    __slots__ = ("_regions", "region")
 
-    def __init__(self, region: Region, idle: deque[Region]):
-        self.region, self._idle = region, idle
+    def __init__(self, region: Region, regions: Regions):
+        self.region, self._regions = region, regions
 
     def __del__(self) -> None:
-        self._idle.append(self.region)
+        self._regions.give_back(self.region)
 
 
 class Spilled:

@@ -18,9 +18,12 @@ from .borrowed import Borrowed
 from .copies import copy_on_device, copy_samples, pieces_of
 from .driver import Device, check
 from .memory import Block, Budget, pool
+from .registered import Registered
 from .stream import Event, Stream
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from typing_extensions import Self
 
 _LITTLE = 1 << 16  # bytes that are copied faster than the GIL is released and reacquired
@@ -141,7 +144,7 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     """Copies the samples to the GPU on `stream`. Call inside `with device:`.
 
     Samples in pinned memory are copied asynchronously; others are first copied to a pinned block."""
-    if batch._array is not None:
+    if batch._array is not None and not any(isinstance(o, Registered) for o in batch.owners):
         return _upload_array(batch, batch._array, stream, budget)
     spec, placed = batch.spec, _placed(batch)
     if placed is None:
@@ -150,7 +153,7 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
         if placed is None:
             raise InternalError("a packed copy is not in one block")
     device, (rows, at, begin, nbytes) = stream.device, placed
-    pinned = next((o for o in batch.owners if isinstance(o, Block)), None)
+    pinned = next((o for o in batch.owners if _is_pinned(o, begin, nbytes)), None)
     if pinned is None:
         pinned = pool(device, True).take(max(nbytes, 1), stream)
         ctypes.memmove(pinned.address, begin, nbytes)
@@ -162,6 +165,10 @@ def upload(batch: Batch, stream: Stream, budget: Budget | None = None) -> Device
     out.sources, out._packed = batch.sources, spec.is_dense
     stream.upload(block.address, begin, nbytes)
     return out
+
+
+def _is_pinned(owner: object, begin: int, nbytes: int) -> TypeGuard[Block | Registered]:
+    return isinstance(owner, Block) or isinstance(owner, Registered) and owner.holds(begin, nbytes)
 
 
 def _upload_array(batch: Batch, array: np.ndarray, stream: Stream, budget: Budget | None) -> DeviceBatch:

@@ -258,6 +258,14 @@ class Device:
     def free_pinned(self, address: int) -> None:
         check(driver().cuMemFreeHost(address), "freeing pinned memory")
 
+    def register(self, address: int, nbytes: int) -> None:
+        """Pins memory that was allocated by others."""
+        check(driver().cuMemHostRegister_v2(address, nbytes, _PORTABLE), f"pinning {nbytes} bytes")
+
+    def unregister(self, address: int) -> None:
+        """Ends what `register` began. Call before the memory is unmapped."""
+        check(driver().cuMemHostUnregister(address), "unpinning memory")
+
     def load(self, image: bytes) -> int:
         """Loads compiled code; returns the module."""
         module = _P()

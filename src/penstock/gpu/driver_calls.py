@@ -22,6 +22,8 @@ FUNCTIONS: dict[str, tuple] = {
     "cuMemGetInfo_v2": (_P, _P),
     "cuMemHostAlloc": (_P, _S, _U),
     "cuMemFreeHost": (_P,),
+    "cuMemHostRegister_v2": (_P, _S, _U),
+    "cuMemHostUnregister": (_P,),
     "cuMemcpyHtoDAsync_v2": (_P, _P, _S, _P),
     "cuMemcpyDtoHAsync_v2": (_P, _P, _S, _P),
     "cuMemcpyDtoDAsync_v2": (_P, _P, _S, _P),

@@ -8,7 +8,6 @@ import contextlib
 import os
 import sys
 import threading
-import weakref
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from . import dlpack_export
 from .driver import CudaError, Device, OutOfDeviceMemory, forked
 from .stream import Event, ForeignStream, Stream
+from .uses import Use, UsedMemory
 
 _SMALLEST = 512
 # Maximum returned, still busy blocks per size: beyond that, a request waits for the oldest one, on the GPU; below,
@@ -33,72 +33,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-class _Use:
-    """Work that may still use a block: the first `work` units of a stream or, for another library's stream, everything
-    before `event`."""
-
-    __slots__ = ("_event", "_stream", "_work", "handle")
-
-    def __init__(self, stream: Stream):
-        self.handle, self._work = stream.handle, stream.work
-        self._stream = self._event = None
-        if type(stream) is ForeignStream:
-            with stream.device:
-                self._event = stream.record()
-        else:
-            self._stream = weakref.ref(stream)  # a stream is deleted only when its work is done
-
-    @classmethod
-    def before(cls, handle: int, event: Event) -> _Use:
-        """The work of another library's stream before the event."""
-        use = cls.__new__(cls)
-        use.handle, use._work, use._stream, use._event = handle, 0, None, event
-        return use
-
-    def is_known_to_be_done(self) -> bool:
-        """Whether it is done without querying the GPU."""
-        if self._stream is None:
-            return self._event is None
-        stream = self._stream()
-        return stream is None or stream.closed or self._work <= stream.through
-
-    def done(self) -> bool:
-        if self._stream is None:
-            return self._event is None or self._event.done()
-        stream = self._stream()
-        return stream is None or stream.is_through(self._work)
-
-    def is_over(self) -> bool:
-        """Whether it is done, querying the GPU for events; takes no lock."""
-        return self.is_known_to_be_done() or self._event is not None and self._event.done()
-
-    def done_but(self, pending: dict[int | None, int]) -> bool:
-        """As `done`, but queries no stream twice: `pending` collects, by stream, work that is known not to be done."""
-        if self._stream is not None and self._work >= pending.get(self.handle, 1 << 62):
-            return False
-        if self.done():
-            return True
-        if self._stream is not None:
-            pending[self.handle] = self._work
-        return False
-
-    def wait(self, waiting: Stream) -> None:
-        """Makes a stream wait for this work."""
-        stream = self._stream() if self._stream is not None else None
-        if stream is not None and not stream.closed:
-            waiting.wait_for(stream, self._work)
-        elif self._event is not None:
-            waiting.wait(self._event)
-
-    def block(self) -> None:
-        """Blocks this thread until the work is done."""
-        stream = self._stream() if self._stream is not None else None
-        if stream is not None and not stream.closed:
-            stream.mark().wait()
-        elif self._event is not None:
-            self._event.wait()
 
 
 def size_class(nbytes: int) -> int:
@@ -127,21 +61,15 @@ class Budget:
             self.peak = used
 
 
-class Block:
+class Block(UsedMemory):
     """Memory from a pool; returned to it when unreferenced."""
 
-    __slots__ = ("__weakref__", "_budget", "_pool", "_streams", "_uses", "address", "nbytes", "size")
+    __slots__ = ("__weakref__", "_budget", "_pool", "_uses", "address", "nbytes", "size")
 
     def __init__(self, pool: Pool, address: int, nbytes: int, size: int, stream: Stream, budget: Budget | None):
         self.address, self.nbytes, self.size = address, nbytes, size
         self._pool, self._streams, self._budget = pool, [stream], budget
-        self._uses: list[_Use] = []  # uses that end regardless of later work on the streams
-
-    def used_on(self, stream: Stream) -> None:
-        """Records that `stream` reads or writes it too."""
-        streams = self._streams
-        if not streams or streams[-1] is not stream and all(s.closed or s.handle != stream.handle for s in streams):
-            streams.append(stream)
+        self._uses: list[Use] = []  # uses that end regardless of later work on the streams
 
     def used_until(self, stream: int, event: Event) -> None:
         """Records that another library's stream has used it, and does not after the event."""
@@ -150,7 +78,7 @@ class Block:
             for use in [u for u in uses if u.is_over()]:
                 with contextlib.suppress(ValueError):  # another thread was faster
                     uses.remove(use)
-        uses.append(_Use.before(stream, event))
+        uses.append(Use.before(stream, event))
 
     def is_idle(self) -> None:
         """Records that all work that uses it is done."""
@@ -167,9 +95,9 @@ class Pool:
 
     def __init__(self, device: Device, pinned: bool):
         self.device, self.pinned = device, pinned
-        self._free: dict[int, list[tuple[int, tuple[_Use, ...]]]] = {}
+        self._free: dict[int, list[tuple[int, tuple[Use, ...]]]] = {}
         # Blocks are returned by __del__, in any thread at any time: it must not take locks.
-        self._returned: deque[tuple[int, int, tuple[_Use, ...]]] = deque()
+        self._returned: deque[tuple[int, int, tuple[Use, ...]]] = deque()
         self._lock = threading.Lock()
         self._forks = _forks
         self._released = dlpack_export.released_list()
@@ -183,7 +111,7 @@ class Pool:
         if budget is not None:
             budget.charge(size)
         address = 0
-        uses: tuple[_Use, ...] = ()
+        uses: tuple[Use, ...] = ()
         try:
             with self._lock:
                 if self._returned:
@@ -205,7 +133,7 @@ class Pool:
         # Pinning pages is slow: few sizes, so that blocks can often be reused.
         return 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
 
-    def _wait(self, uses: tuple[_Use, ...], stream: Stream) -> None:
+    def _wait(self, uses: tuple[Use, ...], stream: Stream) -> None:
         """Makes a stream wait for the earlier users of a block."""
         for use in uses:
             if use.handle != stream.handle:
@@ -215,7 +143,7 @@ class Pool:
         """Returns several blocks."""
         classes = list(map(self._class, sizes))
         blocks: list[Block] = []
-        found: list[tuple[int, tuple[_Use, ...]]] = []
+        found: list[tuple[int, tuple[Use, ...]]] = []
         if self._released.value:
             dlpack_export.collect()
         if budget is not None:
@@ -235,7 +163,7 @@ class Pool:
             raise
         return blocks
 
-    def _find(self, size: int, stream: Stream, budget: Budget | None) -> tuple[int, tuple[_Use, ...]]:
+    def _find(self, size: int, stream: Stream, budget: Budget | None) -> tuple[int, tuple[Use, ...]]:
         """The address of a block, or 0 if another must be allocated; and the uses that the stream must wait for.
         Requires _lock.
 
@@ -295,8 +223,7 @@ class Pool:
             block._budget.used -= block.size
         if self._forks != _forks:
             return
-        streams = block._streams
-        uses = tuple([_Use(s) for s in streams if not s.closed]) if streams else ()
+        uses = block.uses()
         if block._uses:
             uses += tuple(block._uses)
         self._returned.append((address, block.size, uses))

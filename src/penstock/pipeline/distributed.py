@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..cluster.batch_maker import BatchMaker
     from ..cluster.pool_producer import PoolProducer
     from ..cluster.worker_link import WorkerLink
+    from ..external.arena import Pin
 
 
 _CANNOT = "{} can't be sent to workers: {}. Define it in a module that workers can import, or leave out workers"
@@ -153,7 +154,7 @@ def _start(
     except Exception as e:
         what = ", ".join(functions) or "the pipeline"
         raise ArgumentTypeError(_CANNOT.format(what, f"{type(e).__name__}: {e}")) from None
-    make_link = link(settings, sent, described(worker_plan), sys.modules["penstock"].__version__)
+    make_link = link(settings, sent, described(worker_plan), sys.modules["penstock"].__version__, _pin(plan))
     n, limits = _worker_counts(settings)
     pool = WorkerPool(make_link, n, settings.depth, Autoscaler(limits, lambda: statistics.totals().waited_ns))
     return PoolProducer(pool, plan, worker_plan, local_plan, settings.policy, settings.num_threads, statistics)
@@ -184,16 +185,25 @@ def _sample_sizes(plan: Plan, definition: Definition, made: Cut, settings: Setti
                 op.restore(state)
 
 
+def _pin(plan: Plan) -> Pin | None:
+    """What registers the memory of batches as pinned memory; None if no GPU reads them."""
+    if plan.session is None:
+        return None
+    from ..gpu.registered import register
+
+    return partial(register, plan.session.device)
+
+
 def _local_link(
-    settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
+    settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str, pin: Pin | None
 ) -> Callable[[int], WorkerLink]:
     from ..cluster.local_link import LocalLink
 
-    return lambda index: LocalLink(index, sent.for_worker(index), expected, version)
+    return lambda index: LocalLink(index, sent.for_worker(index), expected, version, pin)
 
 
 def _cluster_link(
-    settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str
+    settings: Settings, sent: SerializedPipeline, expected: dict[str, Any], version: str, pin: Pin | None
 ) -> Callable[[int], WorkerLink]:
     """Connects to the Ray cluster."""
     from ..cluster import ray_link
@@ -205,7 +215,9 @@ def _cluster_link(
     except ConnectionError as e:
         raise ConnectionError(f"workers={settings.cluster!r} finds no cluster of Ray: {e}") from None
     threads = settings.num_threads
-    return lambda index: ray_link.RayLink(index, sent.for_worker(index), expected, version, threads, settings.depth)
+    return lambda index: ray_link.RayLink(
+        index, sent.for_worker(index), expected, version, threads, settings.depth, pin
+    )
 
 
 def _worker_counts(settings: Settings) -> tuple[int, Limits]:
