@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One declaration tests an operator: `test = op_test("brightness", reference, ...)`.
 
-Every case (element type x layout x arguments) goes through a real pipeline on a ragged batch with 1x1, odd and empty
-samples and is held to a NumPy reference. Also checked: bytes behind the outputs, input untouched, the second batch like
+Every case (element type x layout x arguments) runs in a real pipeline on a ragged batch with 1x1, odd and empty samples
+and is compared with a NumPy reference. Also checked: bytes after the outputs, unchanged input, the second batch like
 the first, 1 thread == many, a sample alone == among others, fn == ops, a constant argument == the same value per sample
-(per frame), a window pushed down == cut out afterwards, and the text of errors. test_harness.py plants operators that
-break each of these. `make conformance` runs the same cases against the real DALI.
+(per frame), a window pushed down == cropped afterwards, and error messages. test_harness.py has operators that violate
+each of these. `make conformance` compares the same cases with the real DALI.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ON_REAL_GPU = os.environ.get("PENSTOCK_TEST_GPU") == "1"
 
 @dataclass(frozen=True)
 class Column:
-    """An argument that differs from sample to sample (or frame to frame)."""
+    """An argument that differs between samples (or frames)."""
 
     make: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
     shape: tuple[int, ...] = ()
@@ -79,7 +79,7 @@ class OpTest:
     sizes: Sequence[tuple[int, ...]] = SIZES
     channels: int = 3
     steps: float = 0
-    share: float = 0.25  # where steps are allowed: how many of a case's integers may differ at all
+    share: float = 0.25  # with steps: the share of a case's integers that may differ
     ulps: float = 4
     atol: float = 0
     make_input: Callable[[np.random.Generator, Case], list[np.ndarray]] | None = None
@@ -88,7 +88,7 @@ class OpTest:
         None  # largest difference from DALI, in steps of an integer type (default: steps, at least 0)
     )
     errors: Sequence[tuple[dict[str, Any], type[Exception], str]] = ()
-    # A part of a case's id -> why the difference is deliberate.
+    # Part of a case's id -> reason of a deliberate difference.
     dali_differs: dict[str, str | Either] = field(default_factory=dict)
 
     def inputs(self, case: Case) -> list[np.ndarray]:
@@ -146,11 +146,11 @@ def build(
     behind: bool = False,
     device: str = "cpu",
 ) -> penstock.Pipeline:
-    """A pipeline that applies the operator to the samples; `before` and `behind` put operators there that make and read
+    """A pipeline that applies the operator to the samples. `before` and `behind` add operators that create and read
     windows."""
     whole, cut = probes(REGISTRY[name].by_frame)
     on = {} if device == "cpu" else {"device": device}
-    # With one batch prepared ahead, as with a limit of memory, each has a stream of its own: its work can be counted.
+    # With one prefetched batch, as with a memory limit, each batch has its own stream, so its work can be counted.
     in_turn = {"prefetch_queue_depth": 1, "device_memory_limit": 1 << 36}
     options = {"device_id": 0, **in_turn} if on else {"device_id": None}
 
@@ -175,7 +175,7 @@ def build(
 
 
 class _Frames(list):
-    """Values of an argument, per sample an array with one row a frame."""
+    """Values of an argument: for each sample an array with one row per frame."""
 
 
 def class_path(name: str) -> str:
@@ -189,7 +189,7 @@ def _face(module: Any, path: str) -> Any:
 
 
 def run(name: str, samples, case: Case, columns, **kwargs) -> list[list[np.ndarray]]:
-    """Per output the samples, copied."""
+    """Copies of the samples, by output."""
     pipe = build(name, samples, case, columns, **kwargs)
     return [[np.array(t.at(i)) for i in range(len(t))] for t in pipe.run()]
 
@@ -248,7 +248,7 @@ def op_test(
             for x, k in zip(itertools.chain(samples, *extra), kept):
                 np.testing.assert_array_equal(x, k, err_msg="the operator wrote to its input")
             for j, out in enumerate(outputs):
-                # Batch-wise operators and aliases bring memory of their own.
+                # Batch operators and aliases have their own memory.
                 if REGISTRY[name].run is Operator.run and not REGISTRY[name].aliases:
                     assert out._batch.guards_intact(), "the operator wrote behind its output"
                 differ = total = 0
@@ -273,7 +273,7 @@ def op_test(
             """The same cases on the GPU (`make gpu-test`: all; else a few, on an emulated device)."""
             samples, extra, columns = declared.data(case)
             pipe = build(name, samples, case, columns, extra=extra, device="gpu")
-            outputs = pipe.run(-1)  # which waits for nothing
+            outputs = pipe.run(-1)  # without waiting
             if not ON_REAL_GPU:
                 twice = samples * 2, case, {k: v * 2 for k, v in columns.items()}
                 judged = REGISTRY[name].gpu_stage.endswith(":KernelWithStatus")
@@ -367,8 +367,8 @@ def _can_be_column(arg: Any, value: Any) -> bool:
 def frames_of(
     name: str, case: Case, x: np.ndarray, columns: dict[str, np.ndarray]
 ) -> list[tuple[np.ndarray, dict[str, Any]]]:
-    """What a reference is asked for: the frames of a sequence, if the operator handles frames, or the sample, each with
-    its arguments."""
+    """The calls of a reference: the frames of a sequence, if the operator handles frames, or the sample, each with its
+    arguments."""
     kwargs = {**case.kwargs, **columns}
     if not (case.layout.startswith("F") and REGISTRY[name].by_frame):
         return [(x, kwargs)]

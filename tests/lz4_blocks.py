@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of LZ4 by the definition of the format (lz4_Block_format.md of github.com/lz4/lz4): written sequence by
-sequence, and read byte by byte."""
+"""LZ4 blocks by the definition of the format (lz4_Block_format.md of github.com/lz4/lz4): written by sequences, and
+read byte by byte."""
 
 import numpy as np
 
 
 def _length(n):
-    """What follows the token for a length of n >= 15."""
+    """The bytes after the token for a length n >= 15."""
     n -= 15
     return bytes([255] * (n // 255) + [n % 255])
 
@@ -22,7 +22,8 @@ def sequence(literals, offset=None, match=0):
 
 
 def encode(data, shortest=4, reach=65535):
-    """A block of `data`, bytes: at each place the last match of four bytes, if it is `shortest` long and in `reach`."""
+    """A block of `data` (bytes): at each position the last match of four bytes, if it has at least `shortest` bytes and
+    is within `reach`."""
     data, block, begin, i, seen = bytes(data), b"", 0, 0, {}
     while i < len(data):
         key = data[i : i + 4]
@@ -43,7 +44,7 @@ def encode(data, shortest=4, reach=65535):
 
 
 def decode(block, room=1 << 30):
-    """The data, or ValueError for a block that is damaged or makes more than `room` bytes."""
+    """The data. Raises ValueError for a damaged block, or if it has more than `room` bytes."""
     block, made, at = bytes(block), bytearray(), 0
 
     def take(n):

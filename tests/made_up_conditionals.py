@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs made up at random, whose conditionals assign to variables, items and attributes. They are their own
-reference, as those of conditional_places.py."""
+"""Random programs whose conditionals assign to variables, items and attributes. They are their own reference, as in
+conditional_places.py."""
 
 import random
 
@@ -42,7 +42,7 @@ _END = "    return " + ", ".join(f"{t} + x * 0" for t in [*_TARGETS, "l[2]"]) + 
 
 
 def made_up(seed: int, beyond: bool) -> str:
-    """The text of a `program`. Without `beyond` the real DALI can run it, too."""
+    """The text of a `program`. Without `beyond`, the real DALI can also run it."""
     r = random.Random(seed)
 
     def number():
@@ -63,7 +63,7 @@ def made_up(seed: int, beyond: bool) -> str:
             return f"{first}, {second} = {second}, {first}"
         if kind < 0.3:
             return f"{r.choice(_TARGETS)} {r.choice('+-')}= {number()}"
-        if kind < 0.4 and (beyond or not depth):  # DALI merges what is written in the branch itself
+        if kind < 0.4 and (beyond or not depth):  # DALI merges only assignments in the branch itself
             return f"{r.choice(_TARGETS)} = choose(d, l, x, {truth()})"
         if beyond and kind < 0.7:
             return r.choice(_BEYOND).format(number())
@@ -89,7 +89,7 @@ def made_up(seed: int, beyond: bool) -> str:
 
 
 def compiled(text: str, folder, name: str):
-    """The `program` of a text, which is written to a file: libraries read it there."""
+    """The `program` of a text, which is written to a file, as the libraries read its source."""
     path = folder / f"{name}.py"
     path.write_text(text)
     scope: dict = {"__name__": name}

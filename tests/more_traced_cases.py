@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As traced_cases.py: operators that need more than their inputs' shapes, and those that see frames of sequences."""
+"""Like traced_cases.py, for operators that need more than their inputs' shapes, and those that process frames."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from traced_cases import N, affine, angles, canvases, columns, images, volumes
 
 
 def of_pairs(seed):
-    """Two samples for each, up to itself."""
+    """Indices of two samples for each sample, up to its own."""
     r = np.random.default_rng(seed)
     return [r.integers(0, i + 1, 2).astype("i4") for i in range(N)]
 
@@ -24,7 +24,7 @@ def qualities(seed):
 
 
 def sequences(seed, channels=3):
-    """As many frames in total in each batch, in other numbers for each sample."""
+    """The same total number of frames in each batch, with different numbers per sample."""
     r = np.random.default_rng(seed)
     counts = r.permutation([1, 2, 2, 3, 4])
     return [r.integers(0, 256, (f, *r.integers(6, 12, 2), channels), "u1") for f in counts]
@@ -36,7 +36,7 @@ def per_frame(seed):
 
 
 def one_for_all(seed):
-    """The same, but for the first sample, which has one for all of its frames."""
+    """The same, except that the first sample has one number for all of its frames."""
     return [values[: 1 if i == 0 else None] for i, values in enumerate(per_frame(seed))]
 
 

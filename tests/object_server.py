@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on loopback that keeps objects in memory: HTTP with ranges, S3's listings, and faults on demand."""
+"""A local server that keeps objects in memory: HTTP with ranges, S3 listings, and faults on demand."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class ObjectServer(ThreadingHTTPServer):
         self.in_flight = self.most_in_flight = 0
         self.ranges = True
         self.gzips = False
-        self.starts_after = True  # whether a listing may begin behind a key
+        self.starts_after = True  # whether a listing may begin after a key
         self.latency = 0.0
         self.redirects: dict[str, str] = {}
-        self.answer_with = ""  # the text of refusals
+        self.answer_with = ""  # the text of rejections
         self.sums: Callable[[bytes], dict[str, str]] = lambda body: {}  # headers with checksums of an object
-        # Requests for these paths are answered when so many of them are there at once.
+        # Requests for these paths are answered when this many of them are pending.
         self.gated: Callable[[str], bool] = lambda path: False
         self.wanted_at_once = self.at_gate = 0
         self.gate = threading.Event()
-        # A function of path and number of the request for it that gives a fault of `_Handler`, or None.
+        # Function (path, number of the request for it) -> fault of `_Handler`, or None.
         self.fault = lambda path, number: None
         self.lock = threading.Lock()
         self.seen: list[dict[str, str]] = []  # headers of requests
@@ -62,18 +62,18 @@ class ObjectServer(ThreadingHTTPServer):
                 self.objects[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
 
     def path_of(self, path: str) -> str:
-        """Of an object, from that of a URL."""
+        """The path of an object, from the path of a URL."""
         return unquote(path).lstrip("/")
 
     def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
-        """Status and body for who may not ask."""
+        """Status and body of the rejection of an unauthorised request."""
         return None
 
     def is_listing(self, query: dict[str, list[str]]) -> bool:
         return "list-type" in query
 
     def page(self, bucket: str, prefix: str, delimiter: str, start: str) -> tuple[list[str], list[str], bool]:
-        """Keys behind `start`, folders, and whether there are more keys."""
+        """Keys after `start`, folders, and whether there are more keys."""
         keys, folders = [], set()
         for path in sorted(self.objects):
             key = path.removeprefix(f"{bucket}/")
@@ -108,8 +108,8 @@ class ObjectServer(ThreadingHTTPServer):
 
 
 def some_fail(share: float, kinds: tuple[str, ...], seed: int = 1):
-    """A fault for this share of requests: which ones depends on the path and how often it was asked for, and not on
-    the order in which threads ask."""
+    """A fault for this share of requests, selected by path and number of the request, independent of the order of
+    threads."""
 
     def fault(path: str, number: int) -> str | None:
         rng = random.Random(f"{seed} {path} {number}")
@@ -122,7 +122,7 @@ def some_fail(share: float, kinds: tuple[str, ...], seed: int = 1):
 def serving(
     objects: dict[str, bytes] | None = None, kind: type[ObjectServer] = ObjectServer, port: int = 0
 ) -> Iterator[ObjectServer]:
-    """On a free port, if none is given."""
+    """Serves on a free port, if none is given."""
     server = kind(objects, port) if port else kind(objects)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -189,11 +189,11 @@ class _Handler(BaseHTTPRequestHandler):
         if fault in ("elsewhere", "signed for elsewhere"):  # S3's answers about a bucket of another region
             status, code = (301, "PermanentRedirect") if fault == "elsewhere" else (400, "AuthorizationHeaderMalformed")
             return self.send(status, f"<Error><Code>{code}</Code></Error>".encode())
-        if fault == "garbled":  # bits fell over in the header
+        if fault == "garbled":  # flipped bits in the header
             self.close_connection = True
             self.wfile.write(b"HT\xd4P/1.1 2\x900 OK\r\nContent-Lengtl: 5\r\n\r\nhello")
             return None
-        if fault == "late":  # nothing comes
+        if fault == "late":  # no response
             server.stopped.wait(60)
             self.close_connection = True
             return None
@@ -214,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("If-None-Match") == headers["ETag"]:
             return self.send(304, b"", headers)
         headers |= server.sums(body)
-        if fault == "flipped":  # a bit, on the way
+        if fault == "flipped":  # one bit in transit
             body = bytes([body[0] ^ 4]) + body[1:]
         if server.gzips:
             body, headers["Content-Encoding"] = gzip.compress(body), "gzip"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that only some tests use. Without them those tests are skipped when they run; their files can be imported,
-as those who look for what the files declare import all of them."""
+"""Packages that only some tests use. Without them, those tests are skipped when they run, but their files can be
+imported, as tools that collect declarations import all test files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
-    """Marks tests, or with `pytestmark = needs(...)` those of a file, that are skipped without these packages."""
+    """Skips tests, or with `pytestmark = needs(...)` all tests of a file, if these packages are missing."""
     missing = [name for name in names if not _is_there(name)]
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
@@ -24,7 +24,7 @@ def _is_there(name: str) -> bool:
 
 
 class Package:
-    """A package that is imported when it is used. Where it is missing, what uses it is skipped."""
+    """A package that is imported on first use. If it is missing, the test is skipped."""
 
     def __init__(self, name: str):
         self._name = name

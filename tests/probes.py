@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators for tests only, with kernels written in Python: the native threads call them back.
+"""Operators for tests only, with kernels written in Python, which are called by the native threads.
 
-`Whole` copies its input and can make any window of it; `Cut` reads only a window of its input. Put before and behind
-an operator they show that push-down of windows leaves the result alone. `plant` registers a test's own operator for a
-while.
+`Whole` copies its input and can make any window of it; `Cut` reads only a window of its input. Before and after an
+operator, they show that push-down of windows does not change the result. `plant` registers a test's own operator
+temporarily.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _native = kernels.kernel
 
 
 def python_kernel(path: str, fields: list[tuple], n_in: int = 1, n_out: int = 1) -> Callable:
-    """Makes `function(outs, ins, row)` of arrays the kernel called `path`, with argument rows of these fields."""
+    """Registers `function(outs, ins, row)`, which takes arrays, as the kernel `path` with argument rows of these
+    fields."""
 
     def wrap(function: Callable) -> Callable:
         args = np.dtype(fields or [("unused", "u1")], align=True)
@@ -89,7 +90,7 @@ def _origin(values: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class _Whole(Operator):
-    """A copy that can be made in part."""
+    """A copy that can be limited to a window."""
 
     fn_name, kernel, windowed = "probe_whole", "probe/window", "FDHWC"
 
@@ -104,7 +105,7 @@ class _Whole(Operator):
 
 
 class _Cut(Operator):
-    """Leaves out the first quarter and the last eighth of every axis (rounded down)."""
+    """Removes the first quarter and the last eighth (rounded down) of every axis."""
 
     fn_name, kernel, windowed = "probe_cut", "probe/window", "FDHWC"
 
@@ -127,19 +128,19 @@ class _CutSequence(_Cut):
 
 
 def probes(frames: bool) -> tuple[type[Operator], type[Operator]]:
-    """`Whole` and `Cut` for operators that see sequences frame by frame, or as they are."""
+    """`Whole` and `Cut` for operators that process sequences frame by frame, or as a whole."""
     return (_Whole, _Cut) if frames else (_WholeSequence, _CutSequence)
 
 
 def cut(x: np.ndarray, layout: str, frames: bool) -> np.ndarray:
-    """What `Cut` does to a sample."""
+    """The reference of `Cut` for one sample."""
     first = 1 if frames and layout.startswith("F") and x.ndim > 1 else 0
     return x[(slice(None),) * first + tuple(slice(s // 4, s - s // 8) for s in x.shape[first:])]
 
 
 @contextmanager
 def plant(make: Callable[[], type[Operator]]) -> Iterator[str]:
-    """Registers the operator class that `make` defines, as fn and ops, and takes it away again. Gives its name."""
+    """Registers the operator class that `make` defines, in fn and ops, and removes it afterwards. Yields its name."""
     cls = make()
     try:
         name = cls.fn_name

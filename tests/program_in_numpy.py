@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs column programs with NumPy: what their instructions mean, apart from the native code that runs them."""
+"""Runs column programs with NumPy, as a reference for the native code."""
 
 import ctypes
 
@@ -17,7 +17,7 @@ _ARITY = dict.fromkeys(BINARY, 2) | dict.fromkeys(UNARY, 1) | {"where": 3, "clip
 
 
 def interpret(program):
-    """Copies of the memory of all values afterwards, by number, or None where a check fails."""
+    """Copies of the memory of all values after the run, by number, or None if a check fails."""
     for value in program.values:
         if value.kind == COMPUTED:
             value.memory[...] = np.zeros((), value.memory.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of Ray for the tests of this process."""
+"""A Ray cluster for the tests of this process."""
 
 import os
 from importlib import import_module
@@ -8,7 +8,8 @@ _TRIES = 3
 
 
 def start(paths, **arguments):
-    """Starts it, with these folders on its processes' path. Ray gives up after 30 s, which a busy machine may need."""
+    """Starts the cluster with these folders on the path of its processes. Retries, as a busy machine may exceed Ray's
+    limit of 30 s."""
     ray = import_module("ray")
     env = {"env_vars": {"PYTHONPATH": os.pathsep.join(map(str, paths))}}
     for left in reversed(range(_TRIES)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resampling from its definition, in float64, as one matrix of weights per axis."""
+"""Resampling by its definition, in float64, with a matrix of weights for each axis."""
 
 import itertools
 
@@ -24,8 +24,8 @@ def ideal(f, x):
 
 
 def kernel(f, x):
-    """The filter, piecewise linear between 32 nodes per unit where it is not linear itself. So the Gaussian, which is
-    not zero at its rim, falls to zero behind it."""
+    """The filter, interpolated linearly between 32 nodes per unit if not linear itself. Therefore the Gaussian, which
+    is not zero at its edge, falls to zero beyond it."""
     if f in (LINEAR, TRIANGULAR):
         return ideal(f, x)
     nodes = np.arange(32 * SUPPORT[f] + 2) / 32
@@ -33,7 +33,7 @@ def kernel(f, x):
 
 
 def weights(f, n, m, lo, hi, antialias, innermost=True):
-    """(m, n) weights of n input samples in m outputs that show lo .. hi."""
+    """(m, n) weights of n input samples for m outputs that cover lo .. hi."""
     w = np.zeros((m, n))
     if f == NN:  # float32 decides ties: from the region's first pixel on, and, but for the innermost axis, step by step
         step, half = (np.float32(hi) - np.float32(lo)) / np.float32(m), np.float32(0.5)
@@ -53,8 +53,8 @@ def weights(f, n, m, lo, hi, antialias, innermost=True):
 
 
 def under(f, m, lo, hi, antialias, j, low=0, more=0):
-    """The input samples under the filter of output j, if coordinates are off by `low` and widths by `more`, and their
-    distance from its centre in units of the filter."""
+    """The input samples covered by the filter of output j, with coordinates offset by `low` and widths extended by
+    `more`, and their distances from its centre in units of the filter."""
     scale = (hi - lo) / m
     stretch = max(abs(scale), 1) if antialias else 1
     radius = SUPPORT[f] * stretch
@@ -65,8 +65,8 @@ def under(f, m, lo, hi, antialias, j, low=0, more=0):
 
 
 def choices(f, n, m, lo, hi, antialias, innermost=True):
-    """All `weights` there may be if coordinates are off by up to EPSILON: the nearest sample may be either neighbour of
-    a tie, and samples on the rim of a Gaussian may count or not."""
+    """All possible `weights` with coordinate errors of up to EPSILON: the nearest sample may be either neighbour of a
+    tie, and samples at the edge of a Gaussian may be included or not."""
     if f == NN:
         at = lo + (np.arange(m) + 0.5) * (hi - lo) / m
         nearest = (np.clip(np.floor(at + e).astype(int), 0, n - 1) for e in (-EPSILON, EPSILON))
@@ -87,7 +87,8 @@ def choices(f, n, m, lo, hi, antialias, innermost=True):
 def resamplings(
     x, first_axis, size, lo=None, hi=None, min_filter=LINEAR, mag_filter=LINEAR, antialias=True, matrices=choices
 ):
-    """float64 results of resampling len(size) axes of x from `first_axis` on, by each of the `matrices` of an axis."""
+    """float64 results of resampling len(size) axes of x, starting with `first_axis`, for each combination of
+    `matrices`."""
     results = [x.astype("f8")]
     for d, m in enumerate(size):
         axis = first_axis + d
@@ -105,12 +106,12 @@ def resamplings(
 
 
 def resample(*args, **kwargs):
-    """The one result of coordinates in double precision (but for NN: see `weights`)."""
+    """The result with coordinates in double precision (for NN, see `weights`)."""
     return resamplings(*args, **kwargs, matrices=lambda *a: [weights(*a)])[0]
 
 
 def finish(x, dtype):
-    """Rounds halves away from zero and saturates."""
+    """Rounds (ties away from zero) and saturates."""
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         return x.astype(dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels at any place of an image, from the definition of each filter."""
+"""Pixels at any position of an image, by the definition of each filter."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ MODES = {"replicate": "edge", "reflect": "symmetric", "reflect_101": "reflect", 
 
 
 def _weights(interp, at):
-    """Neighbours (..., k) along an axis, as integers, and their weights; pixel centres are integers."""
+    """Integer positions (..., k) of neighbours along an axis, and their weights. Pixel centres are integers."""
     if interp == 0:
         return np.floor(at + 0.5)[..., None], np.ones((*at.shape, 1))
     low = np.floor(at)
@@ -32,7 +32,8 @@ def _weights(interp, at):
 
 
 def sampled(x, u, v, interp=1, border="constant", fill=0.0, pad=64):
-    """x (H, W, C) at the columns u and rows v, where (0, 0) is the corner of a pixel; -> (*u.shape, C) of x's type."""
+    """Samples x (H, W, C) at columns u and rows v, where (0, 0) is the corner of a pixel. Returns (*u.shape, C) of x's
+    type."""
     h, w, channels = x.shape
     fill = saturate(np.broadcast_to(np.asarray(fill, "f8"), channels), x.dtype).astype("f8")
     u, v = (np.clip(np.nan_to_num(c, nan=-1e6, posinf=1e6, neginf=-1e6), -1e6, 1e6) for c in (u, v))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/operators.py measures every operator, or says where it is measured."""
+"""bench/operators.py measures every operator or refers to another benchmark."""
 
 import importlib
 import json
@@ -42,7 +42,7 @@ def test_a_case_names_what_there_is(table):
 
 
 def test_what_is_measured_again(table):
-    # By its path: "operators" may be a folder of tests by now.
+    # Imported by its path, as "operators" may already be a folder of tests.
     bench = load(ROOT / "bench" / "operators.py")
     answers = lambda ours, theirs: {"penstock": ours, "DALI": theirs}  # noqa: E731
     cases = {

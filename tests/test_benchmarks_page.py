@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/benchmarks.md and the chart of the README say what bench/results say."""
+"""docs/benchmarks.md and the chart of the README agree with bench/results."""
 
 import re
 

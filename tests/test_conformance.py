@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison with DALI sees what differs: planted differences between two results. Needs no DALI."""
+"""The comparison with DALI detects artificial differences between two results. DALI is not needed."""
 
 import json
 import math
@@ -103,7 +103,7 @@ NEAREST, GAUSSIAN = {"interp_type": types.INTERP_NN}, {"interp_type": types.INTE
     ],
 )
 def test_bounded_deviations(filters, change, holds):
-    """Pixels at ties may be either neighbour, and nothing else: not one that is moved, nor of another sigma."""
+    """Pixels at ties may be either neighbour, but not a shifted pixel or one of another sigma."""
     x = np.random.default_rng(4).integers(0, 256, (8, 20, 3), "u1")
     case = Case("u1", "HWC", {"size": (4, 5), **filters})
     allowed = references(x, "HWC", **case.kwargs)
@@ -135,7 +135,7 @@ def test_the_report_shows_all_of_it(monkeypatch):
 
 
 AT_LEAST = 20
-# Cases that are no `op_test` and of no recipe: tests that compare with DALI.
+# Tests that compare with DALI, but not with `op_test` or a recipe.
 TESTS = {
     "zeros": [test_made.test_filled, test_made.test_filled_of_shapes_that_are_data],
     "ones": [test_made.test_filled, test_made.test_filled_of_shapes_that_are_data],
@@ -165,7 +165,7 @@ ELSEWHERE = {
 
 
 def comparable():
-    """Operators with one right result, of which DALI has a form for the CPU."""
+    """Deterministic operators that DALI has for the CPU."""
     theirs = json.loads((Path(__file__).parent / "reference" / "operators.json").read_text())
     devices = {}
     for schema, about in theirs.items():
@@ -196,7 +196,7 @@ def test_every_deterministic_operator_has_enough_cases():
     assert ELSEWHERE.keys() <= few.keys()
 
 
-# Arguments that no case has, or none per sample or per frame: why.
+# Reasons why arguments are in no case, or in none per sample or per frame.
 UNUSED = {
     ("", "rule"): "Pillow's and PyTorch's pixels, which DALI has not",
     ("decoders.", "*"): "what files are decoded with is compared by test_files.py",
@@ -213,7 +213,7 @@ UNUSED = {
 
 
 def used(name):
-    """How cases give each argument: as a constant, per sample or per frame. And their layouts."""
+    """How cases specify each argument: as a constant, per sample or per frame. And their layouts."""
     cases = [c for t in DECLARED.get(name, []) for c in t.cases]
     for recipe in (RECIPES[r] for r in RECIPES if r.split()[0] == name):
         cases += grid.cases(recipe, REGISTRY[name].schema)
@@ -240,7 +240,7 @@ def test_every_argument_and_layout_is_compared(name):
 
 
 def test_every_random_operator_is_compared():
-    """In distribution: the report has a row for each."""
+    """Their distributions are compared: the report has a row for each."""
     text = (Path(__file__).parents[1] / "docs" / "conformance.md").read_text()
     random = [n for n, c in REGISTRY.items() if "seed" in c.schema and not n.startswith("_")]
     random = [n for n in random if not issubclass(REGISTRY[n], Source) and not n.startswith("audio.")]  # not in DALI

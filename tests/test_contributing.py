@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator in CONTRIBUTING.md, as it stands there, builds in a copy of the tree and passes its test."""
+"""The operator in CONTRIBUTING.md, unchanged, builds in a copy of the tree and passes its test."""
 
 import os
 import re
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "kernels").is_dir() or not shutil.wh
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
-    """A copy of the tree with the operator in it, built."""
+    """A built copy of the tree with the operator."""
     root = tmp_path_factory.mktemp("tree")
     for part in ("src", "kernels", "tools", "tests/emulator"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -39,7 +39,8 @@ def tree(tmp_path_factory) -> Path:
 
 
 def build(root: Path) -> None:
-    """Compiles only what is new, with the flags of CMakeLists.txt, into a library in front of the one that is there."""
+    """Compiles only new files, with the flags of CMakeLists.txt, into a library that takes precedence over the existing
+    one."""
     options = r"target_compile_options\(kernel_options INTERFACE (-ffp[^)]*)\)"
     flags = re.search(options, (ROOT / "CMakeLists.txt").read_text())[1]
     package = root / "src" / "penstock"
@@ -74,7 +75,7 @@ def test_its_test_passes(tree):
 
 @pytest.mark.slow
 def test_its_test_sees_a_broken_kernel(tree, tmp_path):
-    """The mistake that the text invites to plant."""
+    """The mistake that the text suggests making."""
     broken = shutil.copytree(tree, tmp_path / "broken")
     header = broken / KERNEL.replace(".cpp", ".h")
     content = header.read_text()
@@ -88,7 +89,7 @@ def test_its_test_sees_a_broken_kernel(tree, tmp_path):
 
 @pytest.mark.slow
 def test_it_runs_on_the_gpu(tree):
-    """On the emulated device, where there is no other."""
+    """On the emulated device, if there is no real one."""
     done = run_tests(tree, TEST, "-k", "gpu")
     found = re.search(r"(\d+) passed", done.stdout)
     assert not done.returncode and found and int(found[1]) > 2, done.stdout + done.stderr
@@ -165,7 +166,7 @@ def test_the_code_is_in_the_house_style(tmp_path):
         pytest.skip("no linter is installed")
 
 
-# Of `Operator`, but nothing that a new operator begins with.
+# Attributes of `Operator` that a new operator does not need at first.
 RARE = {
     "by_name",
     *("deprecated", "former_defaults", "experimental", "hidden", "tensors", "expand", "returns_list", "is_native"),
@@ -175,7 +176,7 @@ RARE = {
 
 
 def test_the_table_has_every_rule():
-    """Each attribute of `Operator` that one may define, and none that does not exist."""
+    """The table has exactly the attributes of `Operator` that a subclass may define."""
     table = TEXT.partition("### All rules")[2].partition("\n## ")[0]
     rules = {name for name in vars(Operator) if not name.startswith("_")}
     assert rules - RARE <= set(re.findall(r"\w+", table))

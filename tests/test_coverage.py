@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator has a file of its name, and a test file that mirrors it."""
+"""Every operator has a file of its name and a corresponding test file."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_every_operator_has_a_test_file():
-    """test_<operator>.py, or a file of the family that tests several and names them."""
+    """test_<operator>.py, or a file of the family that tests several operators and names them."""
     missing = []
     for name, cls in REGISTRY.items():
         family, module = cls.__module__.split(".")[-2:]
@@ -33,7 +33,7 @@ def test_every_operator_has_a_file_of_its_name():
     assert not wrong
 
 
-# Everything that only some tests of operators need.
+# Packages that only some tests of operators need.
 OPTIONAL = (
     "av lmdb obstore pyarrow soundfile astropy tensorflow torch torchvision jax paddle lz4 brotli cryptography moto "
 )
@@ -67,7 +67,8 @@ def unloadable(*files):
 
 
 def test_tests_of_operators_can_be_loaded_without_the_packages_that_some_of_them_use():
-    """A test that can't run is skipped when it runs: what its file declares is used elsewhere (`operator_tests`)."""
+    """Tests without their packages are skipped when they run, as declarations in their files are used elsewhere
+    (`operator_tests`)."""
     assert not unloadable(*sorted(ROOT.glob("tests/operators/*/test_*.py")))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of decisions lists every decision once, by its title, with a status that points to decisions that exist."""
+"""The index lists every decision once, by its title, with a status that refers to existing decisions."""
 
 import re
 from pathlib import Path

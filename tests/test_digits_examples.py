@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples that learn scikit-learn's digits get them right, and mix pictures and targets alike."""
+"""The examples that learn scikit-learn's digits are accurate, and mix images and targets consistently."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ LAST = r"^accuracy (\d\.\d+), waited \d+\.\d% for data$"
 
 
 def run(example, *options, needs, pattern, processes=1):
-    """What a program prints by a pattern."""
+    """The matches of a pattern in a program's output."""
     for module in ("sklearn", "PIL", *needs):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
@@ -30,7 +30,7 @@ def run(example, *options, needs, pattern, processes=1):
 
 
 def accuracies(example, *options, **kwargs):
-    """After each epoch, on the 360 digits that are not learned."""
+    """The accuracy after each epoch, on the 360 test digits."""
     pattern = r"^epoch \d+: loss \d+\.\d+, accuracy (\d\.\d+) of 360$"
     return [float(x) for x in run(example, *options, pattern=pattern, **kwargs)]
 
@@ -66,7 +66,7 @@ def digits():
 
 
 def mixed(mix):
-    """The pictures and targets of ten classes, of which the pictures have one colour each."""
+    """The images and targets of ten classes, with one colour per class."""
     images = [np.full((16, 16, 3), k, "f4") for k in range(10)]
 
     @pipeline_def(batch_size=10, num_threads=2, seed=3)

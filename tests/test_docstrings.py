@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example in a docstring runs and gives what it says; every operator has one."""
+"""Every example in a docstring runs and gives the stated result. Every operator has an example."""
 
 import doctest
 import importlib
@@ -11,7 +11,7 @@ import penstock
 from penstock.core.op import REGISTRY
 
 ROOT = Path(__file__).parents[1]
-# Modules that import a framework are tested where it is installed.
+# Modules that import a framework are tested if it is installed.
 NEEDS = {
     "penstock.plugin.pytorch": "torch",
     "penstock.plugin.jax": "jax",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs in examples/ that train run as they are, and what they learn makes their losses fall."""
+"""The training programs in examples/ run unchanged, and their losses decrease."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def losses(example, *options, needs):
-    """What the lines of a program say, as tuples of numbers behind the colon."""
+    """The numbers after the colon in each line of a program's output, as tuples."""
     for module in needs:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
@@ -37,7 +37,7 @@ def test_tfrecord(of_tfrecord):
 
 
 def test_webdataset_gives_the_same(of_tfrecord):
-    """The same samples in the same order, so the same losses."""
+    """The samples and their order are the same, so the losses are, too."""
     of_webdataset = losses("imagenet_shards.py", "--format", "webdataset", "--epochs", 21, needs=["torch"])
     assert of_webdataset == of_tfrecord
 

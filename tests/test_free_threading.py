@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many threads of a program at once, each with pipelines, sources and calls of its own: all get the bytes that they
-would get alone. Of greatest use with a Python without the GIL (`make free-threaded`); with the GIL, threads are made to
-take turns as often as they can."""
+"""Many simultaneous threads with their own pipelines, sources and calls: all get the same bytes as alone. Most useful
+with a Python without the GIL (`make free-threaded`). With the GIL, threads switch as often as possible."""
 
 import json
 import os
@@ -36,7 +35,7 @@ def expected():
 
 
 def in_many(function, n=8):
-    """What `function(i)` gives in each of n threads that begin at once."""
+    """The results of `function(i)` in n threads that start simultaneously."""
     found, errors, start = [None] * n, [], threading.Barrier(n)
 
     def work(i):
@@ -57,7 +56,7 @@ def in_many(function, n=8):
 
 
 def test_importing_does_not_bring_back_the_gil():
-    """A compiled module that is not made for it would do that; ours is no module of Python."""
+    """Compiled modules without free-threading support would, but ours is not a Python module."""
     code = "import sys, penstock; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
     path = str(Path(__file__).parents[1] / "src")
     env = {k: v for k, v in os.environ.items() if k != "PYTHON_GIL"} | {"PYTHONPATH": path}
@@ -69,7 +68,7 @@ def test_results_are_those_of_one_thread():
 
 
 def test_numbers_make_a_difference():
-    """Else the comparison would not notice samples that went to another thread."""
+    """Otherwise the comparison would not detect samples of another thread."""
     for job in JOBS:
         if job.__name__ not in ("watched", "loose"):
             assert len({e[job.__name__] for e in expected()}) > 1, job.__name__
@@ -78,7 +77,7 @@ def test_numbers_make_a_difference():
 @pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(3))
 def test_the_first_use_is_in_threads(attempt):
-    """What is made when it is first needed is needed by all threads at once."""
+    """Lazily created objects are needed by all threads simultaneously."""
     script = Path(__file__).with_name("threaded_jobs.py")
     done = subprocess.run([sys.executable, str(script), str(THREADS)], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
@@ -87,7 +86,7 @@ def test_the_first_use_is_in_threads(attempt):
 
 
 def test_threads_share_a_pipeline():
-    """Each batch is given to one of them."""
+    """Each batch is returned to one of them."""
     from threaded_jobs import _bytes, _training
 
     alone, shared = _training(16, seed=3), _training(16, seed=3)

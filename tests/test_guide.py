@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code in docs/guide.md, README.md and most other pages runs; lines with `# -> value` give that value."""
+"""The code in docs/guide.md, README.md and most other pages runs, and lines with `# -> value` have that value."""
 
 import ast
 import importlib.util
@@ -17,14 +17,14 @@ GUIDE = ROOT / "docs" / "guide.md"
 
 
 def blocks(path: Path) -> list[tuple[int, str]]:
-    """The Python blocks of a text with their first lines."""
+    """The Python blocks of a text, with the numbers of their first lines."""
     text = path.read_text()
     found = re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S)
     return [(text.count("\n", 0, m.start(1)) + 1, m[1]) for m in found]
 
 
 def execute(path: Path, line: int, code: str, names: dict) -> int:
-    """Runs a block; says how many values were compared."""
+    """Runs a block. Returns the number of compared values."""
     file = f"{path}, block in line {line}"
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     compared = 0
@@ -43,7 +43,7 @@ def execute(path: Path, line: int, code: str, names: dict) -> int:
 
 @pytest.fixture
 def checkout(monkeypatch, tmp_path) -> Path:
-    """A working folder that has examples/data and where files may be written."""
+    """Changes to a writable working folder that has examples/data."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -73,7 +73,7 @@ PAGES = (
 
 
 def execute_page(page: str) -> int:
-    """Runs the blocks of a page for which everything is installed; says how many values were compared."""
+    """Runs the blocks of a page whose packages are installed. Returns the number of compared values."""
     names: dict = {}
     compared = 0
     for line, code in blocks(ROOT / page):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the native library exports is no name of a library that it uses: those would call ours instead of their own, as
-libpng would call a kernel called `inflate`."""
+"""The native library exports no names of the libraries it uses: these would call ours instead of their own, for example
+libpng a kernel named `inflate`."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from penstock.core import kernels
 
 
 def exported():
-    """Names of functions, as the sources declare them."""
+    """Names of functions declared in the sources."""
     for path in Path(kernels.ROOT).rglob("*.cpp"):
         text = path.read_text()
         yield from re.findall(r"\bEXPORT_KERNEL\((\w+)", text)

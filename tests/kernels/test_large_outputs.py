@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs of batches that are larger than caches are written around these (kernels/core/stream.h)."""
+"""Outputs of batches larger than the caches bypass them (kernels/core/stream.h)."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_large_outputs(name, samples):
 
 
 def test_a_borrowed_output_is_copied():
-    """Memory that is given out again in the next iteration must not become an output as it is."""
+    """Memory that is returned again in the next iteration must be copied before it becomes an output."""
 
     @pipeline_def(batch_size=len(RAGGED), num_threads=2)
     def pipe():

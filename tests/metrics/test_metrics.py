@@ -25,7 +25,7 @@ def flipped():
 
 
 def values(name, text=None):
-    """Of one metric: {labels: value}, read from the text by the format's own rules."""
+    """The values {labels: value} of one metric, parsed from the text by the format's rules."""
     found = re.findall(rf"^{name}\{{(.*)\}} (\S+)$", text or metrics.text(), re.M)
     return {labels: float(value) for labels, value in found}
 
@@ -36,7 +36,7 @@ def of(pipe_name, name, text=None):
 
 @pytest.fixture
 def name(request):
-    """A pipeline's name that no other test has."""
+    """A unique pipeline name."""
     return "p" + re.sub(r"\W", "_", request.node.name)
 
 

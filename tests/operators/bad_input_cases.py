@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input for every operator, made from its schema: odd shapes, layouts and types, arguments far out of range, as
-constants and as data. Run as a program it tries them one after the other, and says of each how it ended.
+"""Invalid input for every operator, created from its schema: odd shapes, layouts and types, arguments far out of range,
+as constants and as data. As a program, it tries them one by one and prints each result.
 
     python bad_input_cases.py SHARE BEGIN [gpu]
 
-tries one case of so many, from that number on; on the GPU those operators that have a form for it."""
+tries every SHARE-th case, from number BEGIN on; on the GPU, only operators that support it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from penstock import fn, pipeline_def, types
 from penstock.core.op import REGISTRY, Arg, Layout, Operator
 from penstock.core.source import Source
 
-# That a case may take beyond what is taken already; of what the device has had it keeps much.
+# Additional memory that a case may use; the device keeps much of what it has allocated.
 MEMORY_BYTES = {"cpu": 1 << 30, "gpu": 8 << 30}
-SECONDS = {"cpu": 4, "gpu": 40}  # that a case may last; an emulated device compiles kernels by the host's compiler
-DEVICE_FAILED = 98  # the program's exit status: the device is of no use any more
+SECONDS = {"cpu": 4, "gpu": 40}  # time limit of a case; the emulated device compiles kernels with the host's compiler
+DEVICE_FAILED = 98  # the program's exit status if the device is unusable
 SEED = int(os.environ.get("PENSTOCK_SEED", "0"))
-MIXED = int(os.environ.get("PENSTOCK_MIXED", "50"))  # such cases of each operator
+MIXED = int(os.environ.get("PENSTOCK_MIXED", "50"))  # number of mixed cases per operator
 SETTLED = ("name", "seed", "preserve", "bytes_per_sample_hint", "pattern")
 LEFT_OUT = ("_conditional.", "_auto_aug.", "python_function", "dl_tensor_python_function", "constant")
 _HUGE = 2**31 - 1
@@ -126,7 +126,7 @@ DATA |= {
     "transform": [np.float32([[1, 0, 2], [0, 1, 3]])] * 2,
     "path": [np.frombuffer(b"/no/such/file", "u1")] * 2,
 }
-# What an operator takes: its inputs, where they are not an image each.
+# Inputs of operators, unless each is an image.
 INPUTS: dict[str, tuple[str, ...]] = {
     "bb_flip": ("boxes",),
     "bbox_rotate": ("boxes", "labels"),
@@ -261,7 +261,7 @@ def cases() -> list[Case]:
 
 
 def mixed(cls: type[Operator], usual: tuple, required: dict[str, Any], add: Any, rng: np.random.Generator) -> None:
-    """Several strange things at once: inputs (also optional ones) and arguments drawn at random."""
+    """Several anomalies at once: random inputs (including optional ones) and arguments."""
 
     def one_of(values: Any) -> Any:
         return values[rng.integers(len(values))]
@@ -297,7 +297,7 @@ def face(name: str) -> Any:
 
 
 def attempt(case: Case, device: str = "cpu") -> str:
-    """How it ended: "ok", "raised: ...", or "WRONG: ..." for what nobody should see."""
+    """The result: "ok", "raised: ...", or "WRONG: ..." for an unacceptable error."""
     n = max([len(DATA[name]) for name, _ in case.inputs], default=2)
 
     @pipeline_def(
@@ -334,7 +334,7 @@ def attempt(case: Case, device: str = "cpu") -> str:
 
 
 def device_failure() -> str:
-    """What the emulated device found: a write outside of its memory, say."""
+    """Errors found by the emulated device, such as an out-of-bounds write."""
     path = os.environ.get("PENSTOCK_CUDA_DRIVER")
     if not path:
         return ""
@@ -350,14 +350,14 @@ def chosen(share: int, device: str = "cpu") -> list[Case]:
 
 
 def main(share: int, begin: int, device: str = "cpu") -> None:
-    """Writes of each case, from number `begin` on, "number begin" before it and how it ended behind it."""
+    """For each case, from number `begin` on, prints "number begin" before it and the result after it."""
     faulthandler.enable()
-    gc.disable()  # pipelines end without it, or the stacks of their threads go beyond the limit
+    gc.disable()  # pipelines must end without it; otherwise the stacks of their threads exceed the limit
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     todo = chosen(share, device)
     attempt(Case("copy", (("image", "HWC"),), {}, {}), device)
-    with open("/proc/self/statm") as f:  # once the device is in use, whose driver takes many addresses
+    with open("/proc/self/statm") as f:  # after initialising the device, whose driver reserves many addresses
         taken = int(f.read().split()[0]) * resource.getpagesize()
     before = {k: [x.copy() for x in v] for k, v in DATA.items()}
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY_BYTES[device],) * 2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input ends with a result or a clear error, whatever the operator: never with the process, never with none at all,
-never with an exception from deep inside. `PENSTOCK_SEED=3 PENSTOCK_MIXED=1000 PENSTOCK_SHARE=1` try more."""
+"""Bad input gives a result or a clear error with every operator, never a crash, a hang or an internal exception.
+`PENSTOCK_SEED=3 PENSTOCK_MIXED=1000 PENSTOCK_SHARE=1` tests more cases."""
 
 import os
 import signal
@@ -12,12 +12,12 @@ import bad_input_cases
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHARE = int(os.environ.get("PENSTOCK_SHARE", "3"))  # one case of so many is tried
-GPU_SHARE = int(os.environ.get("PENSTOCK_GPU_SHARE", "400"))  # the same on the GPU, where kernels are to be compiled
+SHARE = int(os.environ.get("PENSTOCK_SHARE", "3"))  # one in SHARE cases is tested
+GPU_SHARE = int(os.environ.get("PENSTOCK_GPU_SHARE", "400"))  # on the GPU, where kernels have to be compiled
 
 
 def endings(share, device="cpu"):
-    """How each case ended: by its number. A case that ends the process, or does not end, costs a new process."""
+    """The result of each case, by its number. After a crash or a hang, a new process is started."""
     paths = [*(str(ROOT / p) for p in ("src", "tests")), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     found, begin = {}, 0
@@ -63,7 +63,7 @@ def raise_(error):
 
 
 def test_what_is_wrong_is_seen(monkeypatch):
-    """Operators that fail deep inside, or without a text."""
+    """Operators with internal exceptions or without an error message are detected."""
     run = bad_input_cases.attempt
     case = bad_input_cases.Case("copy", (("image", "HWC"),), {}, {})
     assert run(case) == "ok"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors say what was got, what is accepted and what to do, also for what nobody means to give."""
+"""Errors say what was given, what is accepted and what to do, also for unlikely arguments."""
 
 import ctypes
 
@@ -48,7 +48,8 @@ def test_sizes_are_told_shortly():
 
 @pytest.mark.parametrize("limited", ["to_end", "shape", "like"])
 def test_no_memory_for_choices(monkeypatch, limited):
-    """The operator, the shapes and the bytes: of two samples of 2 x 3 choices, a byte and the number of each."""
+    """The error has the operator, the shapes and the bytes of two samples of 2 x 3 choices: a byte and an index
+    each."""
 
     def none(*args):
         raise MemoryError
@@ -72,7 +73,7 @@ def test_no_memory_elsewhere(monkeypatch):
 
 
 def test_no_memory_for_a_sample():
-    """What a kernel keeps beside its output."""
+    """The temporary memory of a kernel."""
     outcome = kernels.Outcome(1, 1, 1)
     outcome.errors = ctypes.create_string_buffer(b"std::bad_alloc", kernels.ERROR_SIZE)
     assert outcome.reason(0).startswith("out of memory")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that are asked about no sample at all: every one was bad and is skipped, or no sequence has a frame."""
+"""Rules with no samples: all samples were bad and are skipped, or no sequence has a frame."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from penstock import fn, pipeline_def
 
 BOXES, LABELS = np.float32([[0, 0, 0.5, 0.5]]), np.int32([1])
 IMAGE = np.zeros((4, 6, 3), "u1")
-# Operators with what they take beside the bad input, which is the first where `None` stands.
+# Operators and their inputs. `None` stands for the bad input.
 CASES = {
     "random_bbox_crop": ([BOXES, LABELS], {}),
     "bbox_rotate": ([BOXES, LABELS], {"angle": 10.0, "input_shape": [4, 6]}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dtype=types.NO_TYPE` is what DALI calls a type that is not given."""
+"""`dtype=types.NO_TYPE` is DALI's name for an omitted type."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_as_if_not_given(name, dtype):
 
 
 def test_hsv_takes_the_type_of_the_input():
-    """Its default is another."""
+    """Its default is a different type."""
     x = np.full((2, 2, 3), 0.25, "f4")
     assert outcome("hsv", x).dtype == np.uint8
     assert outcome("hsv", x, dtype=types.NO_TYPE).dtype == np.float32

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Pipeline.ceiling`: one batch, given out again and again."""
+"""`Pipeline.ceiling`: the same batch, returned repeatedly."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad samples are counted on across checkpoints."""
+"""Counts of bad samples continue across checkpoints."""
 
 import json
 
@@ -12,7 +12,7 @@ N, BATCH = 40, 4
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> list[str]:
-    """Every fourth is missing."""
+    """Paths, every fourth of which is missing."""
     root = tmp_path_factory.mktemp("files")
     for i in range(N):
         if i % 4 != 2:
@@ -31,7 +31,7 @@ def reading(files, depth=2, threads=1, **kwargs):
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 @pytest.mark.parametrize("depth", [1, 5])
 def test_errors_are_those_of_one_run(files, on_error, depth):
-    """One bad sample a batch; from every step, whatever was prepared ahead when it was saved."""
+    """One bad sample per batch, resumed from every step, whatever was prefetched at the checkpoint."""
     whole = reading(files, depth, on_error=on_error)
     for step in range(7):
         saved = json.loads(whole.checkpoint())
@@ -49,7 +49,7 @@ def test_errors_are_those_of_one_run(files, on_error, depth):
 
 @pytest.mark.parametrize("limit", [5, 0.2])
 def test_max_errors_counts_those_before(files, limit):
-    """Too many at the same batch, however often the run was broken off."""
+    """The limit is reached at the same batch, however often the run was interrupted."""
 
     def batches(pipe, times):
         for i in range(times):

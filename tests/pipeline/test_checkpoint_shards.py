@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on with other shards: what the old ones had left of the epoch is read once, however shuffled and seeded."""
+"""Resuming with other shards: the rest of the epoch is read exactly once, with any shuffling and seeds."""
 
 from collections import Counter
 
@@ -65,7 +65,7 @@ def test_each_sample_once_in_the_epoch(files, way, before, after):
 
 @pytest.mark.parametrize("way", ["random_shuffle", "sticking", "global"])
 def test_shards_with_seeds_of_their_own(files, way):
-    """As `seed=12 + rank` gives: the checkpoints of all shards tell."""
+    """With `seed=12 + rank`, the checkpoints of all shards are needed."""
     old = shards(files, 3, seeds=[12, 13, 14], **WAYS[way])
     if way == "random_shuffle":
         assert len({tuple(labels(p)) for p in shards(files, 3, seeds=[12, 13, 14], **WAYS[way])}) == 3

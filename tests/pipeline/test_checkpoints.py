@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on from a checkpoint gives what the pipeline would have given, from every step, and nothing else is taken."""
+"""Resuming from a checkpoint of any step gives the same batches as without interruption; other input is refused."""
 
 import json
 import time
@@ -122,7 +122,7 @@ def test_without_a_reader_and_with_changing_batch_sizes():
     b = pipe(checkpoint=saved)
     b.set_batch_size(4)
     assert len(want[-1]) == 4
-    # What was asked for ahead had the sizes of its time.
+    # Prefetched batches have the batch size at the time of their request.
     for step, w in enumerate(want):
         b.set_batch_size(len(w))
         assert_same(batches(b, 1), [w], f"step {step}") if step == 0 else b.run()
@@ -132,7 +132,7 @@ def test_without_a_reader_and_with_changing_batch_sizes():
 
 
 class Counting:
-    """An iterable without an end that says where it is."""
+    """An infinite iterable with a state."""
 
     def __init__(self):
         self.i = 0
@@ -283,7 +283,7 @@ def test_file_and_form(files, tmp_path):
 
 
 def test_small_and_quick(tmp_path):
-    """1.3 million samples: below 10 KB and 1 ms, of processor time, as the machine is never idle."""
+    """For 1.3 million samples, below 10 KB and 1 ms of processor time (not wall time, as the machine may be busy)."""
     (tmp_path / "one").write_bytes(b"1")
     pipe = reading([str(tmp_path / "one")] * 1_300_000, shuffle="global", num_shards=8, shard_id=3)
     pipe.run()

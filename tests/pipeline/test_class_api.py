@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators as classes, sub-classes of Pipeline, old names: what is warned of, where, and how often."""
+"""Operators as classes, subclasses of Pipeline, old names: warnings, their lines, and how often they are given."""
 
 import inspect
 import warnings
@@ -12,7 +12,7 @@ from penstock.pipeline import Pipeline
 
 
 class Style(Pipeline):
-    """`define` gets the pipeline itself and returns the outputs."""
+    """`define` takes the pipeline itself and returns the outputs."""
 
     def __init__(self, define, **operators):
         super().__init__(batch_size=2, num_threads=1, device_id=0)
@@ -114,7 +114,7 @@ def test_what_an_operator_tells_of_itself():
 
 
 def test_a_seed_where_no_random_numbers_are_drawn():
-    """It was an argument of every operator once, and programs gave it to all of theirs."""
+    """It was once an argument of every operator, and programs pass it to all."""
     with pytest.deprecated_call(match="fn.transpose draws no random numbers"):
         turn = ops.Transpose(perm=[1, 0], seed=3)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What branches of conditionals assign to items, attributes and globals is merged, or refused with the user's words."""
+"""Assignments to items, attributes and globals in branches are merged, or refused with the user's expression."""
 
 import time
 

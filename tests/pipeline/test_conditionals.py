@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditionals on data: each sample goes through the branch that plain Python would take for it."""
+"""Conditionals on data: each sample takes the branch that plain Python would take for it."""
 
 import random
 
@@ -150,7 +150,7 @@ def test_arguments_are_split_too():
 
 
 def test_nothing_is_copied():
-    """What a branch passes on is the memory that came in."""
+    """A branch passes on the memory of its input."""
     samples = [np.zeros((50, 50, 3), np.uint8) + i for i in range(4)]
 
     @pipeline_def(batch_size=4, num_threads=1, enable_conditionals=True, prefetch_queue_depth=1)
@@ -251,7 +251,7 @@ def test_while_and_assert():
 
 
 def test_lines_of_errors_in_branches():
-    """An error names the user's line, not what was made of it."""
+    """An error has the user's line, not that of the rewritten code."""
 
     @pipeline_def(batch_size=2, enable_conditionals=True)
     def pipe():
@@ -269,7 +269,7 @@ def test_lines_of_errors_in_branches():
 
 
 def test_a_bad_sample_in_a_branch():
-    """Its place in the batch and its source are those of the whole batch, and the policy applies to it."""
+    """Its position and source are those in the whole batch, and `on_error` applies to it."""
     kinds = [np.array(k % 2 == 1) for k in range(6)]
     encoded = [np.frombuffer(b"no image at all" if k == 3 else _ppm(k), np.uint8) for k in range(6)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which functions `enable_conditionals` rewrites, and of which kinds."""
+"""The functions and kinds of callables that `enable_conditionals` rewrites."""
 
 import functools
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debug mode: values at once, and those that the graph gives."""
+"""Debug mode: values are available immediately and are the same as with a graph."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_same_as_the_graph(files):
         files, seen
     )
     assert_same(batches(pipe, 7), want)
-    # The coins of the first batch are thrown again when the reader turns up, which decides them.
+    # The coins of the first batch are drawn again when the reader is called, as they depend on it.
     assert [list(map(bool, (want[k][12 + i] for i in range(4)))) for k in range(7)] == seen[-7:]
 
 
@@ -94,7 +94,7 @@ def test_values_can_be_looked_at(capsys):
 
 
 def test_the_function_may_change_its_mind():
-    """Python's own conditions are decided for every batch."""
+    """Python's conditions are evaluated for every batch."""
     count = iter(range(9))
 
     @pipeline_def(batch_size=1, debug=True)

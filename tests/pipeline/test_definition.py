@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to define a pipeline, and what is said when it is done wrong: with the user's file, line and source text."""
+"""Ways to define a pipeline, and errors with the user's file, line and source text."""
 
 import inspect
 import re
@@ -61,7 +61,7 @@ def test_arguments_of_the_function():
 
 
 def test_an_argument_that_function_and_pipeline_have():
-    """Goes to both; one that the decorator fixes stays as it is for the pipeline, as in DALI."""
+    """Is passed to both. For the pipeline, a value given to the decorator takes precedence, as in DALI."""
 
     @pipeline_def
     def both(batch_size):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A detector's input: what happens to pictures happens to their boxes, and anchors get these."""
+"""Input of a detector: boxes are transformed like their images and assigned to anchors."""
 
 import os
 import subprocess

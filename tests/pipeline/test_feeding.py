@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data from outside: `feed_input`, `run(name=data)`, `iter_setup`, and sources that use their arrays again."""
+"""External data: `feed_input`, `run(name=data)`, `iter_setup`, and sources that reuse their arrays."""
 
 import threading
 import time
@@ -151,7 +151,7 @@ def test_by_data_node():
 
 
 def test_a_data_set_that_is_only_indexed():
-    """What iter() takes, though it has no __iter__: so do data sets for PyTorch."""
+    """Objects with __getitem__ but no __iter__, such as data sets for PyTorch."""
 
     class Numbers:
         def __getitem__(self, i):
@@ -237,7 +237,7 @@ def test_an_input_with_a_source_can_not_be_fed():
 
 
 class OldStyle(Pipeline):
-    """As pipelines were written for DALI's first versions."""
+    """A pipeline in the style of DALI's first versions."""
 
     def __init__(self, depth, stop=None, **kwargs):
         super().__init__(batch_size=2, num_threads=1, device_id=0, prefetch_queue_depth=depth, **kwargs)
@@ -284,7 +284,7 @@ def test_iter_setup_may_end_the_epoch(depth):
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("sizes", [(2, 1), (1, 2), (3, 0), (0, 3)])
 def test_sources_of_different_batch_sizes(sizes, debug):
-    """An operator of both would read samples that are not there."""
+    """An operator with both as inputs would read missing samples."""
 
     @pipeline_def(batch_size=3, num_threads=1, debug=debug)
     def pipe():

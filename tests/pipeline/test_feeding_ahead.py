@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of repeated data are made ahead, and what the user sees is as if they were not."""
+"""Batches of repeated data are prefetched, without a visible difference for the user."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ N = 3
 
 
 def pipeline(folder, depth=2, **kwargs):
-    """What was fed, what a reader brings, and a random number of each sample."""
+    """Outputs: the fed data, a reader's data, and a random number for each sample."""
     pipe = Pipeline(N, num_threads=1, prefetch_queue_depth=depth, seed=3, **kwargs)
     with pipe:
         x = fn.external_source(name="x", repeat_last=True)

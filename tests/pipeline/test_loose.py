@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators called outside of any pipeline: a pipeline that uses their outputs gets nodes of its own like them."""
+"""Operators called outside of any pipeline: a pipeline that uses their outputs gets its own copies of the nodes."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_each_pipeline_has_its_own():
         with pipe:
             pipe.set_outputs(fn.reshape(source, shape=[1]) * constant * factor)
     assert [first(p) for p in pipes] == [[[[1, 10], [2, 20]]], [[[2, 20], [4, 40]]]]
-    # The sources are read apart from each other.
+    # The sources are read independently.
     assert first(pipes[0]) == [[[2, 20], [3, 30]]]
     assert first(pipes[1]) == [[[4, 40], [6, 60]]]
 
@@ -123,7 +123,7 @@ def test_copies_on_the_gpu():
 
 
 def test_they_are_not_kept():
-    """Whatever was called outside lives for as long as somebody refers to it."""
+    """Nodes made outside live only as long as they are referenced."""
     import gc
     import weakref
 

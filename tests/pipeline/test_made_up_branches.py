@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs with nested branches, in the program and in functions that it calls, on pictures, floats and numbers,
-through operators of several kinds, compared with the same program run by NumPy for each sample."""
+"""Random programs with nested branches, in the program and in functions that it calls, on images, floats and integers,
+with operators of several kinds, compared with the same program in NumPy for each sample."""
 
 import random
 
@@ -79,8 +79,8 @@ OTHER_SIZE = ["turned", "padded"]
 
 
 def made_up(seed):
-    """The text of a program of `m`, pictures a and b, floats f, a number n and truths p and q. Pictures stay 3 x 3 or
-    larger, for the regions that operators take."""
+    """The source of a program of `m`, images a and b, floats f, an integer n and booleans p and q. Images stay 3 x 3 or
+    larger, as operators cut regions."""
     r = random.Random(seed)
 
     def picture(depth=0):
@@ -132,7 +132,7 @@ def made_up(seed):
 
 
 def data(seed):
-    """For each batch, for each sample: a, b, f, n, p, q."""
+    """(a, b, f, n, p, q) for each sample of each batch."""
     rng = np.random.default_rng(seed)
 
     def sample():
@@ -143,7 +143,7 @@ def data(seed):
 
 
 def differences(text, program, seed):
-    """Where our results are not those of NumPy."""
+    """The differences between our results and NumPy's."""
     batches = data(seed)
 
     @pipeline_def(batch_size=N, num_threads=2, device_id=None, enable_conditionals=True)
@@ -175,7 +175,7 @@ def test_as_numpy_does_it(tens, tmp_path):
 
 
 def test_samples_that_are_merged_in_another_order_are_seen(tmp_path, monkeypatch):
-    """A bug, planted: samples of the first branch go back in reverse order."""
+    """An artificial bug: samples of the first branch are merged in reverse order."""
     right = Merge.run
 
     def wrong(self, a, x, y, condition):

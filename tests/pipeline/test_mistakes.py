@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NumPy and PyTorch would allow on arrays and a graph does not: the errors say what to write."""
+"""Operations that NumPy and PyTorch allow on arrays but a graph does not: the errors say what to write instead."""
 
 import warnings
 

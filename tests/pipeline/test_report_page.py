@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that `Pipeline.report` writes, read by Python's parser of HTML."""
+"""The page written by `Pipeline.report`, read with Python's HTML parser."""
 
 from html.parser import HTMLParser
 
@@ -12,7 +12,7 @@ VOID = {"meta", "img", "br"}
 
 
 class Page(HTMLParser):
-    """Its elements and text; fails where an element isn't closed, or another one is."""
+    """Its elements and text. Fails at an element that is not closed or closed in the wrong order."""
 
     def __init__(self, text):
         super().__init__()

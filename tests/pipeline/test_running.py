@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running: the same batches whatever the prefetch depth, threads and way of asking; epochs, resets, batch sizes."""
+"""Running: the same batches with any prefetch depth, threads and way of running; epochs, resets, batch sizes."""
 
 import gc
 import itertools
@@ -69,7 +69,7 @@ def test_seeds(files):
         return [labels(pipe.run()) for _ in range(5)], pipe.seed
 
     assert order(5)[0] == order(5)[0] != order(6)[0]
-    # Without a seed one is drawn, and told, so that the run can be repeated.
+    # Without a seed, one is drawn and available, so that the run can be repeated.
     batches, seed = order(None)
     assert batches == order(seed)[0] and seed >= 0
     assert order(-1)[1] != order(-1)[1]
@@ -77,7 +77,7 @@ def test_seeds(files):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_schedule_share_release(depth):
-    """The first call fills the queue; each further call asks for one batch."""
+    """The first call fills the queue. Each further call requests one batch."""
     pipe = counter(prefetch_queue_depth=depth)
     assert pipe.empty()
     got = []
@@ -145,7 +145,7 @@ def test_epoch_size_and_reader_meta(files):
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_reset_in_the_middle_of_an_epoch(files, depth):
-    """What was prepared ahead is dropped, and counts as not read."""
+    """Prefetched batches are dropped and count as not read."""
     pipe = reader(files, prefetch_queue_depth=depth, num_shards=2, shard_id=0)
     assert labels(pipe.run()) == [0, 1, 2, 3]
     pipe.reset()  # shard 0 is not finished: on to shard 1
@@ -183,7 +183,7 @@ def test_the_end_of_a_source(depth, cycle):
 
 
 def test_nothing_is_called_beyond_the_end():
-    """A callable that raises StopIteration once per epoch is not asked again before reset."""
+    """A callable that raises StopIteration once per epoch is not called again before reset."""
     state = {"i": 0}
 
     def source():
@@ -237,7 +237,7 @@ def test_which_samples_a_batch_has_left(files):
 
 
 def test_implicit_build_and_use_by_several_threads():
-    """Whatever thread asks, each batch is given out once."""
+    """Each batch is returned once, whichever thread requests it."""
     pipe = counter()
     got, lock = [], threading.Lock()
 

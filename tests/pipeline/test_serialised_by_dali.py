@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines that DALI 2.4 has serialised: files of dali_pipelines/, which make.py there writes."""
+"""Pipelines serialised by DALI 2.4: the files of dali_pipelines/, written by its make.py."""
 
 import io
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_pictures():
 
 
 def test_numbers():
-    """Integers divided with // are cut towards zero, and with / are float32."""
+    """// of integers truncates towards zero, and / gives float32."""
     pipe = Pipeline.deserialize(filename=FOLDER / "numbers.dali")
     x, i = np.float32([0.5, 2.25, 3, 9]), np.int32([0, 1, 3, 5])
     made = pipe.run(X=[x], I=[i])
@@ -69,7 +69,7 @@ def test_other_operators():
 
 @pytest.mark.parametrize("name", ["pictures", "numbers"])
 def test_damage(name):
-    """Whatever is wrong is a ValueError."""
+    """Any damage is a ValueError."""
     data, rng = (FOLDER / f"{name}.dali").read_bytes(), np.random.default_rng(1)
     refused = 0
     for k in range(300):

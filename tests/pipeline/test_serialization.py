@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as data: what comes back does the same, and reading what a stranger wrote executes nothing."""
+"""Serialised pipelines: deserialised ones give the same results, and untrusted data executes no code."""
 
 import json
 import pickle
@@ -196,7 +196,7 @@ def test_exactly_one_of_text_and_file():
 
 
 def test_nothing_is_executed(files, monkeypatch):
-    """Not even a module imported or a value unpickled, whatever names the text has."""
+    """No module is imported and no value unpickled, whatever names the text has."""
     content = json.loads(with_functions().serialize())
     content["nodes"][0]["arguments"]["source"] = {"function": "this:s"}
     content["pickled"] = {"this:s": "gASV"}
@@ -212,7 +212,7 @@ def test_nothing_is_executed(files, monkeypatch):
 
 
 def test_damaged_texts_are_errors_that_say_so(files):
-    """Or still pipelines; nothing else."""
+    """Damaged texts are errors or still pipelines."""
     original = everything(files).serialize().decode()
     r = random.Random(1)
     for _ in range(150):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code of the user's that a batch waits for can't wait for a batch of the same pipeline."""
+"""User code that a batch waits for cannot wait for a batch of the same pipeline."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditionals with many branches, on images and sequences, on both devices: what all branches give for every sample,
-made without any conditional, is the reference."""
+"""Conditionals with many branches, on images and sequences, on both devices. The reference is computed without
+conditionals, with all branches for every sample."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def chain(x, c):
 
 
 def returns(x, c):
-    """The same by leaving the function."""
+    """The same with return statements."""
     if c == 0:
         return BRANCHES[0](x)
     if c == 1:
@@ -68,7 +68,7 @@ def returns(x, c):
 
 
 def tree(x, c):
-    """The same by halves."""
+    """The same with a binary tree of conditions."""
     if c < 3:
         if c < 0:
             y = x
@@ -129,7 +129,7 @@ def run(define, device, source, layout, converts=True):
 
 @pytest.fixture(scope="module")
 def of_all_branches():
-    """What each branch gives for each sample."""
+    """The result of each branch for each sample."""
     made = {}
 
     def get(source, layout, device):
@@ -154,7 +154,7 @@ def test_each_sample_goes_its_own_way(define, source, layout, device, of_all_bra
 
 @pytest.mark.parametrize("source, layout", [(image, "HWC"), (sequence, "FHWC")], ids=["image", "sequence"])
 def test_regions_behind_many_branches(source, layout):
-    """A crop behind them, and one more operator."""
+    """A crop after the branches, and one more operator."""
 
     def behind(x):
         return fn.brightness(fn.crop(x, crop=(3, 3)), brightness=1.5)
@@ -170,7 +170,7 @@ def test_regions_behind_many_branches(source, layout):
 
 
 def seen_by(expression):
-    """Which samples a Python function sees in the right operand of a word."""
+    """The samples that a Python function is called with in the right operand of `and` or `or`."""
     seen = []
 
     def look(k):

@@ -23,7 +23,7 @@ def make(files):
     """Makers of pipelines."""
 
     def reader(n=7, batch_size=2, shard=0, n_shards=1, **kwargs):
-        """(file content, label) of n files, the label being the number of the file."""
+        """(file content, label) of n files. The label is the number of the file."""
         reader_args = {k: kwargs.pop(k) for k in ("pad_last_batch", "stick_to_shard", "random_shuffle") if k in kwargs}
 
         @pipeline_def(batch_size=batch_size, num_threads=1, **kwargs)
@@ -41,7 +41,7 @@ def make(files):
         return pipe()
 
     def source(of, batch_size=2, is_copied=False, **kwargs):
-        """One output with what `of`, a callable or an iterable, gives. A copy lies in the pool's memory, not in the
+        """One output with the data of `of`, a callable or an iterable. A copy is in the pool's memory, not the
         user's."""
         source_args = {k: kwargs.pop(k) for k in ("cycle", "layout", "batch") if k in kwargs}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI's two documents on JAX show, in their order, with its module names: first steps, and T5X.
+"""The content of DALI's two documents on JAX, in their order and with its module names: first steps, and T5X.
 
-Run by test_jax_documents.py as `python -m penstock.as_dali jax_documents.py FOLDER [gpu]` with two CPU devices;
-with `gpu`, on a machine that has two, on them. Each check is a fact that a document prints."""
+Run by test_jax_documents.py as `python -m penstock.as_dali jax_documents.py FOLDER [gpu]` with two CPU devices; with
+`gpu`, on a machine that has two, on them. Each check is a result printed in a document."""
 
 import io
 import sys
@@ -32,7 +32,7 @@ def resized(size, device="cpu", **reader):
 
 
 def spread(size, num_shards=1, shard_id=0):
-    """On the device of the shard, the labels too."""
+    """A pipeline on the device of the shard, including the labels."""
     images, labels = resized(size, DECODER, num_shards=num_shards, shard_id=shard_id)
     return images, labels.gpu() if GPU else labels
 
@@ -75,7 +75,7 @@ assert device_of(batch["images"]) == device_of(batch["labels"]) == CPU
 assert np.asarray(batch["images"]).std() > 20  # pictures, not noise or nothing
 
 
-# Work on the GPU, from the decoder or from later on, and on another GPU.
+# GPU work from the decoder or a later operator on, and on another GPU.
 @data_iterator(output_map=NAMES, reader_name="image_reader")
 def on_gpu(decoder):
     jpegs, labels = fn.readers.file(file_root=FOLDER, name="image_reader")
@@ -139,7 +139,7 @@ for num_threads in (1, 8):
         assert [b["images"].shape for b in iterator] == [(64, 256, 256, 3)]
 
 
-# What is behind it: the iterator of a pipeline.
+# The underlying iterator of a pipeline.
 assert str(type(iterator)).endswith("plugin.jax.iterator.DALIGenericIterator'>")
 pipeline = pipeline_def(simple_pipeline)(batch_size=8, num_threads=1, device_id=0)
 assert type(pipeline) is Pipeline and str(type(pipeline)).endswith(".pipeline.Pipeline'>")
@@ -147,7 +147,7 @@ iterator = DALIGenericIterator(pipeline, output_map=NAMES, reader_name="image_re
 assert type(iterator) is DALIGenericIterator and next(iterator)["images"].shape == (8, 256, 256, 3)
 
 
-# T5X: iterators that can be peeked at.
+# T5X: iterators with peek.
 def small_pipeline(num_shards=1, shard_id=0):
     return spread(128, num_shards, shard_id)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the iterators of every framework refuse before the first batch: arguments beside a reader of 7 samples called
-"reader" with two outputs and batches of 2, the error, and what it has to say."""
+"""Arguments that the iterators of every framework refuse before the first batch, for a reader of 7 samples named
+"reader" with two outputs and batches of 2; the error's type and text."""
 
 MISTAKES = [
     (

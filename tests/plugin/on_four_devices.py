@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches over four CPU devices. Run by test_jax_devices.py in a process of its own, as JAX counts its devices once."""
+"""Batches over four CPU devices. Run by test_jax_devices.py in a separate process, as JAX counts its devices only
+once."""
 
 import jax
 import numpy as np
@@ -17,7 +18,7 @@ SHARDING = NamedSharding(Mesh(DEVICES, ("batch",)), P("batch"))
 
 
 def source(num_shards=1, shard_id=0, width=16):
-    # A copy, as the user's own memory need not be aligned as JAX wants it.
+    # A copy, as the user's memory may not have the alignment that JAX requires.
     return fn.copy(fn.external_source(source=lambda i: np.full((2, width), 100 * i + 10 * num_shards + shard_id, "i4")))
 
 
@@ -38,7 +39,7 @@ def test_along_one_axis():
 
 
 def test_no_copy(monkeypatch):
-    """Neither for a global array nor for one with an axis of devices."""
+    """Neither a global array nor one with an axis of devices is a copy."""
     seen = []
     run = Pipeline.run
     monkeypatch.setattr(Pipeline, "run", lambda *a: seen.append(run(*a)) or seen[-1])
@@ -52,7 +53,7 @@ def test_no_copy(monkeypatch):
 
 
 def test_order_of_devices():
-    """Their order in the mesh, not their numbers, says who has which part."""
+    """The parts are assigned by the order of devices in the mesh, not by their numbers."""
     x = first(NamedSharding(Mesh(DEVICES[::-1], ("batch",)), P("batch")))
     assert x[:, 0].tolist() == [40, 40, 41, 41, 42, 42, 43, 43]
     assert on_devices(x) == {3: 40, 2: 41, 1: 42, 0: 43}
@@ -70,7 +71,7 @@ def test_devices_with_the_same_part():
 
 
 def test_other_axes_split_too():
-    """An image's rows over the devices of another axis of the mesh."""
+    """The rows of images are split over the devices of another axis of the mesh."""
     grid = Mesh(np.array(DEVICES).reshape(2, 2), ("batch", "rows"))
 
     def pictures(num_shards, shard_id):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic of epochs alone, from its definition. tests/conformance/test_epochs.py compares whole iterators with
-DALI."""
+"""The arithmetic of epochs, compared with its definition. tests/conformance/test_epochs.py compares whole iterators
+with DALI."""
 
 import itertools
 from pathlib import Path
@@ -27,7 +27,7 @@ def reader(n, n_shards, shard, batch_size, pad, stick):
 
 
 def run(n, n_shards, batch_size, policy, pad, stick, n_epochs=6, shards=None):
-    """Per epoch and batch: what is given out of each shard's reader."""
+    """For each epoch and batch, the samples returned from each shard's reader."""
     shards = list(range(n_shards)) if shards is None else shards
     readers = [reader(n, n_shards, s, batch_size, pad, stick) for s in shards]
     epochs = ReaderEpochs(n, n_shards, shards, batch_size, policy, pad, stick)
@@ -48,7 +48,7 @@ GRID = list(itertools.product((1, 2, 5, 7, 12), (1, 2, 3), (1, 2, 3, 4, 16)))
 
 @pytest.mark.parametrize("stick", [False, True])
 def test_padded_partial_epochs_give_each_sample_once(stick):
-    """With padding, cut off again by PARTIAL, all shards together give the data set exactly once in each epoch."""
+    """With padding, which PARTIAL removes, all shards together have the data set exactly once in each epoch."""
     for n, n_shards, batch_size in GRID:
         if n < n_shards:
             continue
@@ -70,8 +70,7 @@ def test_fill_gives_whole_batches_and_all_of_the_shards(pad, stick):
 
 
 def test_fill_does_not_drift():
-    """What is read ahead is taken off the next epoch: after many epochs every shard was read as often as there were
-    epochs."""
+    """Samples read ahead shorten the next epoch: after many epochs, every shard was read once per epoch."""
     for n, n_shards, batch_size in GRID:
         if n < n_shards or batch_size > n // n_shards:
             continue
@@ -84,7 +83,7 @@ def test_fill_does_not_drift():
 
 
 def test_all_processes_have_equally_many_batches():
-    """Each process knows its own shard only, and yet their epochs have the same length."""
+    """Their epochs have the same length, although each process knows its own shard only."""
     for (n, n_shards, batch_size), policy, pad, stick in itertools.product(
         GRID, LastBatchPolicy, (False, True), (False, True)
     ):
@@ -127,7 +126,7 @@ def test_sized_epochs_count_samples_of_all_pipelines():
 
 
 def test_sized_epochs_that_were_read_ahead_as_a_whole():
-    """Three samples in an epoch, four in a batch: every fourth epoch was read ahead as a whole and is passed over."""
+    """With three samples per epoch and four per batch, every fourth epoch was read ahead completely and is skipped."""
     epochs = SizedEpochs(3, 1, 4, FILL, padded=False)
     read, lengths = 0, []
     for _ in range(6):

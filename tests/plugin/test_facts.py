@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wrappers and sub-classes of DALI's iterators in programs read and write, also where it begins with `_`."""
+"""Attributes, including private ones, that wrappers and subclasses of DALI's iterators in programs read and write."""
 
 import math
 
@@ -13,7 +13,7 @@ from penstock.plugin.pytorch import DALIClassificationIterator, DALIGenericItera
 
 FILL, DROP, PARTIAL = LastBatchPolicy
 
-# 13 files, batches of 4: the sizes of three epochs that DALI 2.4 tells of the first shard of so many.
+# 13 files, batches of 4: the sizes of three epochs of the first shard in DALI 2.4, by the number of shards.
 SIZES = {
     (False, 1, FILL): [16, 12, 12],
     (False, 1, DROP): [13, 13, 13],
@@ -37,7 +37,7 @@ def test_size(make, pad, n_shards, policy):
     for _ in range(3):
         sizes.append(it.size)
         assert it._size == it.size
-        # The lengths that wrappers compute of it.
+        # The lengths that wrappers compute from it.
         assert len(it) == (it.size // it.batch_size if policy is DROP else math.ceil(it._size / it.batch_size))
         assert len(list(it)) == len(it)
         it.reset()
@@ -59,7 +59,7 @@ def test_sizes_without_a_reader(make):
 
 
 def test_the_first_batch_is_given_out_once(make):
-    """Sub-classes of the time when an iterator's first batch was theirs to give."""
+    """Older subclasses return the iterator's first batch themselves."""
 
     class Wrapper(DALIGenericIterator):
         def __init__(self, pipelines, size, output_map):
@@ -102,7 +102,7 @@ def test_sub_classes_may_have_attributes_of_these_names(make):
 
 
 def test_an_iterator_of_a_programs_own(make):
-    """Written after the pattern of DALI's first ones."""
+    """Written like DALI's first iterators."""
     pipe = make.reader(6, 2)
     scope = pipe._check_api_type_scope
     with scope(types.PipelineAPIType.ITERATOR):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole iterators over the grid of shards, policies, padding, sticking, shuffling and sizes, against the definition of
-a reader's order and of an epoch. tests/conformance/test_epochs.py has the real DALI in the definition's place."""
+a reader's order and of an epoch. tests/conformance/test_epochs.py compares with the real DALI instead."""
 
 import importlib
 import itertools
@@ -63,7 +63,7 @@ def model(n, batch_size, n_shards, pad, stick, policy):
         epochs.advance()
 
 
-# The classes differ in the tensors only, so that a part of the grid is enough for all but the first.
+# The classes differ in their tensors only, so a part of the grid is enough for all but the first.
 @pytest.mark.parametrize(("framework", "part"), [*(("pytorch", i) for i in range(8)), ("paddle", 3)])
 def test_batches(files, framework, part):
     iterator, cases = iterator_of(framework), 0

@@ -21,7 +21,7 @@ from penstock.plugin.jax.iterator import DALIGenericIterator as FromModule  # no
 
 @pytest.fixture(scope="module")
 def iterator_fn(files):
-    """As in the tutorials, but for the decoder."""
+    """As in the tutorials, except for the decoder."""
 
     @data_iterator(output_map=["data", "labels"], reader_name="reader")
     def iterator_fn(n=7):
@@ -68,7 +68,7 @@ def test_policies(iterator_fn, make):
 
 def test_no_copy(monkeypatch):
     def define():
-        # A copy, as the user's own memory need not be aligned as JAX wants it.
+        # A copy, as the user's memory may not have the alignment that JAX requires.
         return fn.copy(fn.external_source(source=lambda i: np.full((2, 16, 16, 3), i, "f4")))
 
     pipe = pipeline_def(define, batch_size=2, num_threads=1)()
@@ -115,7 +115,7 @@ def test_skipped_samples(files):
 
 @pytest.mark.parametrize("options", [{}, {"pmap_compatible": True}])
 def test_several_pipelines_on_one_device(options):
-    """More pipelines than JAX has devices: the axis of pipelines is there all the same, as in DALI."""
+    """With more pipelines than JAX devices, the axis of pipelines still exists, as in DALI."""
     n = len(jax.local_devices()) + 1
 
     def numbers(k):
@@ -191,7 +191,7 @@ def test_arrays_alive_when_the_interpreter_ends():
 
 
 def test_decorators_have_the_arguments_of_the_iterator():
-    """In DALI's order; they are written in the constructor only."""
+    """In DALI's order. They are defined in the constructor only."""
     shown = inspect.signature(data_iterator)
     names = ["pipeline_fn", "output_map", "size", "reader_name", "auto_reset", "last_batch_padded"]
     names += ["last_batch_policy", "prepare_first_batch", "sharding", "devices", "pmap_compatible"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators that can be peeked at: CLU's protocol, with CLU's own classes and what T5X wraps around them."""
+"""Iterators with peek: CLU's protocol, with CLU's own classes and T5X's wrappers."""
 
 import concurrent.futures
 import threading
@@ -37,7 +37,7 @@ def iterator_fn(files):
 
 
 def counting(**kwargs):
-    """Batches that are numbered: 0, 1, 2 ..."""
+    """An iterator of numbered batches: 0, 1, 2 ..."""
 
     @peekable_data_iterator(output_map=["x"], **kwargs)
     def numbers(source=lambda i: np.full((2, 3), i, "f4")):
@@ -57,7 +57,7 @@ def test_protocol(iterator_fn):
     want = {"data": clu.ArraySpec(np.dtype("u1"), (2, 8)), "labels": clu.ArraySpec(np.dtype("i4"), (2, 1))}
     assert it.element_spec == want == {n: get_spec_for_array(a) for n, a in it.peek().items()}
     assert str(it.element_spec["labels"]) == "int32[2, 1]"
-    # As T5X makes shapes and types, and a batch of zeros to compile with, of it.
+    # As in T5X, which makes shapes, types and a batch of zeros to compile with from it.
     assert jax.tree.map(lambda s: (16, *s.shape[1:]), it.element_spec)["data"] == (16, 8)
     zeros = jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), it.element_spec)
     assert {n: (a.shape, a.dtype) for n, a in zeros.items()} == {n: (a.shape, a.dtype) for n, a in next(it).items()}
@@ -134,7 +134,7 @@ def test_without_a_first_batch_prepared():
 
 
 def test_many_threads():
-    """Every batch is given out once, whoever peeks meanwhile."""
+    """Every batch is returned once, even if other threads peek."""
     it = counting(size=400)(batch_size=2)
     taken, problems = [], []
 
@@ -203,7 +203,7 @@ def test_padding_is_told(make, pad):
 
 
 class Sharded(clu.DatasetIterator):
-    """Hands everything on, as T5X's wrapper that spreads batches over devices does."""
+    """Passes everything on, like T5X's wrapper that distributes batches over devices."""
 
     def __init__(self, it):
         self._it = it
@@ -226,7 +226,7 @@ class Sharded(clu.DatasetIterator):
 
 
 def test_inside_of_clus_own_iterator(iterator_fn):
-    """As T5X trains: wrap, peek in the background while compiling, then take batches."""
+    """As in training with T5X: wrap, peek in the background while compiling, then take batches."""
     it = clu.PeekableDatasetIterator(Sharded(iterator_fn()(batch_size=2)))
     first_batch_ready = it.peek_async()
     assert jax.tree.map(lambda s: s.shape, it.element_spec) == {"data": (2, 8), "labels": (2, 1)}
@@ -242,7 +242,7 @@ def test_prefetch_to_device(iterator_fn):
     utils = pytest.importorskip("flax.jax_utils")
     devices = jax.local_devices()[:1]
 
-    # It calls iter() for every batch; "raise" keeps that from beginning the next epoch.
+    # It calls iter() for every batch; with "raise", this does not start the next epoch.
     @peekable_data_iterator(output_map=["x"], size=8, devices=devices, auto_reset="raise")
     def numbers(num_shards, shard_id):
         return fn.external_source(source=lambda i: np.full((2, 3), i, "f4"))
@@ -252,7 +252,7 @@ def test_prefetch_to_device(iterator_fn):
 
 
 def test_nothing_is_left_of_an_iterator(iterator_fn):
-    """The thread that peeked holds it no longer than it works."""
+    """The peeking thread refers to it only while working."""
     it = iterator_fn()(batch_size=2)
     it.peek_async().result()
     gone = weakref.ref(it)

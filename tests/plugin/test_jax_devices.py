@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX iterators over several devices of one process and of two, on forced CPU devices. Each in processes of its own, as
-JAX counts its devices once."""
+"""JAX iterators over several devices of one process and of two, on forced CPU devices. Each test runs in separate
+processes, as JAX counts its devices only once."""
 
 import os
 import socket
@@ -32,7 +32,8 @@ def test_four_devices():
 
 
 def test_two_processes(tmp_path):
-    """Of two devices each: every process reads its half of the shards, and a sum over the batch spans both."""
+    """Two processes with two devices each: every process reads half of the shards, and a sum over the batch spans
+    both."""
     (tmp_path / "class").mkdir()
     for i in range(16):
         (tmp_path / "class" / f"{i:02d}.jpg").write_bytes(bytes([i] * 4))

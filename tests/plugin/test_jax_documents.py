@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI's documents on JAX, run with its names and two devices."""
+"""DALI's documents on JAX, run with DALI's names and two devices."""
 
 import os
 import subprocess

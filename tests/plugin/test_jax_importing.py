@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays made without JAX's detours are those that its public function makes."""
+"""Arrays imported by the fast path are the same as those of JAX's public function."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from penstock.plugin.jax import importing  # noqa: E402
 
 
 def aligned(shape, dtype):
-    """Numbers in memory that JAX can use as it is."""
+    """Numbers in memory that JAX can use without a copy."""
     n = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.zeros(n + 64, "u1")
     begin = -memory.ctypes.data % 64
@@ -21,7 +21,7 @@ def aligned(shape, dtype):
 
 @pytest.fixture(params=["direct", "public"])
 def way(request, monkeypatch):
-    """Either way, whatever jaxlib is installed."""
+    """Either path, whichever jaxlib is installed."""
     monkeypatch.setattr(importing, "_usable", None)
     if request.param == "public":
         monkeypatch.setattr(importing, "_made", None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving where an iterator is, and going on from there, as CLU and T5X do it."""
+"""Saving and restoring the position of an iterator, as in CLU and T5X."""
 
 import json
 
@@ -35,7 +35,7 @@ def content(batch):
 
 
 def rest(it, n_epochs=2):
-    """Everything until the end of the epoch, and the epochs after it."""
+    """All batches until the end of the epoch, and those of the following epochs."""
     return [[content(b) for b in it] for _ in range(n_epochs)]
 
 
@@ -45,7 +45,7 @@ STEPS = range(10)
 @pytest.mark.parametrize("taken", STEPS)
 @pytest.mark.parametrize("peeked", [False, True])
 def test_go_on_from_any_step(iterator_fn, tmp_path, taken, peeked):
-    """In another process the seed is another one, unless it is given; that of the state counts."""
+    """In another process the seed differs unless it is given. The seed of the state is used."""
     make = iterator_fn(auto_reset=True)
     it = make(batch_size=2, seed=5, enable_checkpointing=True)
     for _ in range(taken):
@@ -79,7 +79,7 @@ def test_decorated_function_takes_checkpoints(iterator_fn):
 
 
 def test_back_and_forth(iterator_fn, tmp_path):
-    """A running iterator goes back, more than once; what was peeked at is forgotten."""
+    """A running iterator is restored repeatedly. The peeked batch is dropped."""
     it = iterator_fn()(batch_size=2, enable_checkpointing=True)
     first = content(next(it))
     it.save(str(tmp_path / "one"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/keywords.py: speech training from a NeMo manifest to a loss that falls."""
+"""examples/keywords.py: speech training from a NeMo manifest, with decreasing loss."""
 
 import pytest
 

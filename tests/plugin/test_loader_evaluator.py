@@ -10,7 +10,7 @@ from penstock.plugin.pytorch.loader_evaluator import LoaderEvaluator
 
 
 class Slow:
-    """A loader of `n` batches that lets one wait for each."""
+    """A loader of `n` batches that takes time for each."""
 
     def __init__(self, n, seconds=0.0):
         self.n, self.seconds, self.epochs = n, seconds, 0

@@ -15,7 +15,7 @@ SAMPLES = [np.arange(6, dtype="f4").reshape(2, 3), np.full((2, 5), 7, "f4"), np.
 
 
 def reference(samples, value, extents=None):
-    """By definition: each sample at the beginning of all axes."""
+    """The definition: each sample is at the beginning of all axes."""
     extents = np.max([s.shape for s in samples], axis=0) if extents is None else extents
     out = np.full((len(samples), *extents), value, samples[0].dtype)
     for i, s in enumerate(samples):
@@ -125,7 +125,7 @@ def test_several_pipelines_of_jax(make):
 
 
 def test_batches_of_similar_length_to_padded_tensors(tmp_path):
-    """The whole way: a reader that batches by length, and padded tensors of an epoch."""
+    """A complete pipeline: a reader that batches by length, and padded tensors of an epoch."""
     pytest.importorskip("torch")
     from penstock.plugin.pytorch import DALIRaggedIterator
 

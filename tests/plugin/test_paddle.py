@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterators for PaddlePaddle: what they give, without a copy, and what they say when they can't. The epochs are
-those of all frameworks, see test_iterator_grid.py."""
+"""The iterators for PaddlePaddle: outputs without a copy, and errors. For epochs, see test_iterator_grid.py."""
 
 import ctypes
 import gc
@@ -74,14 +73,14 @@ def test_types(make, dtype):
 
 @pytest.mark.parametrize("dtype", ["u2", "u4", "u8"])
 def test_types_that_paddle_has_not(make, dtype):
-    """It would take uint16 for bfloat16."""
+    """Paddle would interpret uint16 as bfloat16."""
     x = np.zeros((2, 3), dtype)
     with pytest.raises(TypeError, match=rf"output 'x': Paddle's tensors have no type for {x.dtype.name}; .*fn\.cast"):
         DALIGenericIterator(make.source(lambda i: x), ["x"])
 
 
 def test_no_copy(make, monkeypatch):
-    """The tensor lies where the pipeline wrote the batch, and the tensor of a dynamic graph lies there, too."""
+    """The tensor and the tensor of a dynamic graph use the memory in which the pipeline wrote the batch."""
     pipe = make.source(lambda i: np.full((2, 64, 64, 3), i, "u1"), is_copied=True)
     seen, run = [], Pipeline.run
     monkeypatch.setattr(Pipeline, "run", lambda *a: seen.append(run(*a)) or seen[-1])
@@ -263,7 +262,7 @@ def on_gpu(samples):
 
 
 class OnDevice:
-    """What the plugin needs of a tensor of Paddle's that is to be on the GPU."""
+    """The parts of a Paddle GPU tensor that the plugin needs."""
 
     def _set_dims(self, shape):
         self.shape = shape
@@ -283,7 +282,7 @@ class OnDevice:
 
 @pytest.mark.skipif("PENSTOCK_CUDA_DRIVER" not in os.environ, reason="needs the emulated device, whose memory is ours")
 class TestGpu:
-    """On an emulated device; its memory is the host's, which stands for Paddle's GPU."""
+    """On an emulated device. Host memory replaces Paddle's GPU memory."""
 
     @pytest.fixture(autouse=True)
     def paddle_on_gpu(self, monkeypatch):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars of progress and logs that tell what a loop's pipelines cost it: tqdm's and Lightning's."""
+"""Progress bars and logs with the time a loop waits for its pipelines: tqdm's and Lightning's."""
 
 import io
 import re
@@ -19,7 +19,7 @@ def numbers():
 
 
 def waited(pipe, seconds):
-    """As if the loop had waited so long."""
+    """Simulates that the loop has waited for this time."""
     pipe._runner.statistics.waited(int(seconds * 1e9))
 
 
@@ -73,7 +73,7 @@ def test_tqdm():
 
 
 def test_tqdm_over_something_else():
-    """Such as a loader that wraps the pipeline."""
+    """For example a loader that wraps the pipeline."""
     pytest.importorskip("tqdm")
     text, pipe = io.StringIO(), numbers()
     for _ in progress_bar((pipe.run() for _ in range(5)), pipe, total=5, file=text, ascii=True):

@@ -115,7 +115,7 @@ def test_deterministic_runs_give_the_same_numbers():
 
 
 def test_a_batch_that_fails_costs_one_batch():
-    """Inputs stay in step, also where only the second one does not fit."""
+    """Inputs stay synchronous, also if only the second one is invalid."""
     with proxy.DALIServer(sum_and_difference()) as server:
         for b in (np.float32([1]), [np.float32([1]), np.int32([1])], np.float32([2])):
             pair = b if isinstance(b, list) else [b, b]
@@ -161,7 +161,7 @@ def test_an_iteration_that_is_left_early():
 
 
 class Failing(Numbers):
-    """Its sample 5 fails after the transform."""
+    """Sample 5 fails after the transform."""
 
     def __getitem__(self, i):
         sample = super().__getitem__(i)
@@ -172,7 +172,7 @@ class Failing(Numbers):
 
 @pytest.mark.parametrize("n_workers", [0, 1])
 def test_a_data_set_that_fails(n_workers):
-    """The batch of the failing sample is lost, and nothing else."""
+    """Only the batch of the failing sample is lost."""
     with proxy.DALIServer(double()) as server:
         loader = iter(proxy.DataLoader(server, Failing(server.proxy, 12), batch_size=4, num_workers=n_workers))
         assert next(loader)[0].flatten().tolist() == [0, 2, 4, 6]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterators for PyTorch: what they give, without a copy, and what they say when they can't."""
+"""The iterators for PyTorch: outputs without a copy, and errors."""
 
 import gc
 import itertools
@@ -56,7 +56,7 @@ def test_types(make, dtype):
 
 
 def test_no_copy(make, monkeypatch):
-    """The tensor lies where the pipeline wrote the batch."""
+    """The tensor uses the memory in which the pipeline wrote the batch."""
     pipe = make.source(lambda i: np.full((2, 64, 64, 3), i, "u1"), is_copied=True)
     seen = []
     run = Pipeline.run
@@ -129,7 +129,7 @@ def test_ragged_tags_are_checked(make, types):
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("policy", LastBatchPolicy)
 def test_reset_in_the_middle_of_an_epoch(make, at, policy):
-    """The rest is dropped, the next epoch is complete; shards move on as if the epoch had been finished."""
+    """The rest is dropped, and the next epoch is complete. Shards advance as after a complete epoch."""
     it = DALIGenericIterator(make.reader(n=8), ["data", "label"], reader_name="reader", last_batch_policy=policy)
     for _ in range(at):
         next(it)
@@ -140,7 +140,7 @@ def test_reset_in_the_middle_of_an_epoch(make, at, policy):
 
 
 def test_reset_in_the_middle_of_an_epoch_that_was_begun_ahead(make):
-    """FILL took the first sample of the second epoch already; after a reset the third is complete again."""
+    """FILL has already used the first sample of the second epoch. After a reset, the third is complete again."""
     it = DALIGenericIterator(make.reader(n=7), ["data", "label"], reader_name="reader")
     assert len(labels(it)) == 4
     it.reset()
@@ -172,7 +172,7 @@ def test_reset_after_the_last_batch_without_seeing_the_end(make):
 
 
 def test_iter_after_the_last_batch_begins_the_next_epoch(make):
-    """As loops do that count up to len()."""
+    """As in loops that count up to len()."""
     it = DALIGenericIterator(make.reader(n=4), ["data", "label"], reader_name="reader")
     for _ in range(3):
         batches = iter(it)
@@ -234,7 +234,7 @@ def test_batches_of_varying_size(make):
 
 
 def _failing(files, bad, n=10, batch_size=4, **kwargs):
-    """Labels of a reader, of which those in `bad` can't be read."""
+    """Labels of a reader. The files in `bad` are unreadable."""
     missing = [f if i not in bad else f + ".missing" for i, f in enumerate(files[:n])]
 
     @pipeline_def(batch_size=batch_size, num_threads=1, **kwargs)
@@ -247,7 +247,7 @@ def _failing(files, bad, n=10, batch_size=4, **kwargs):
 @pytest.mark.parametrize("bad", [{0}, {5}, {8}, {9}, {1, 2, 8}, set(range(4)), set(range(8, 10)), set(range(10))])
 @pytest.mark.parametrize("policy", LastBatchPolicy)
 def test_batches_shrunk_by_skipped_samples(files, bad, policy):
-    """Samples left out are missing and nothing else is: PARTIAL still ends at the end of the data set."""
+    """Only skipped samples are missing: PARTIAL still ends at the end of the data set."""
     it = DALIGenericIterator(
         _failing(files, bad, on_error="skip"),
         ["data", "label"],
@@ -339,8 +339,7 @@ def test_old_style_pipeline_with_iter_setup():
 
 
 def test_iterating_costs_little(make):
-    """Everything the iterator adds to one batch takes less than a millisecond; the share on a real pipeline is
-    benchmarked."""
+    """The iterator's overhead per batch is below a millisecond. Its share in a real pipeline is benchmarked."""
     import time
 
     def best(run, n=300):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines in Ray Data give what the same pipelines give in one process: as a source, and as a stage."""
+"""Pipelines in Ray Data give the same as in one process: as a source, and as a stage."""
 
 import doctest
 import io
@@ -67,7 +67,7 @@ NAMES = ["whole", "small", "label"]
 
 
 def locally(pipe, n, skip=0):
-    """`n` samples of a pipeline, behind the first ones."""
+    """`n` samples of a pipeline, after the first `skip`."""
     samples = []
     while len(samples) < skip + n:
         batch = pipe.run()
@@ -117,7 +117,7 @@ def test_samples_are_pillows(files):
 @pytest.mark.parametrize("epoch", [1, 2])
 @pytest.mark.parametrize("shards", [{}, {"num_shards": 3, "shard_id": 1}])
 def test_epochs_and_shards(files, epoch, shards):
-    """A pipeline goes on to the next shard with each epoch."""
+    """A pipeline advances to the next shard with each epoch."""
     read = [(1 + e) % 3 for e in range(epoch + 1)]
     sizes = [N * (s + 1) // 3 - N * s // 3 if shards else N for s in read]
     ds = read_penstock(pictures, files=files, random_shuffle=True, epoch=epoch, output_names=NAMES, **shards)
@@ -127,7 +127,7 @@ def test_epochs_and_shards(files, epoch, shards):
 
 
 def test_padding_is_left_out(files):
-    """A reader that makes its shards equally long repeats samples for that."""
+    """A reader repeats samples to make its shards equally long."""
     for epoch in range(2):
         parts = [
             rows(
@@ -198,7 +198,7 @@ def test_a_stage(files):
 
 
 def test_a_stage_in_actors(files):
-    """Ray makes one stage in each actor."""
+    """Ray creates one stage in each actor."""
     ds = ray.data.read_binary_files(files)
     ds = ds.map_batches(
         Stage, fn_constructor_args=(stage(),), batch_format="numpy", concurrency=1, batch_size=8, num_cpus=1
@@ -207,7 +207,7 @@ def test_a_stage_in_actors(files):
 
 
 def test_stages_in_this_process(files):
-    """What Ray calls."""
+    """Makes the calls of Ray."""
     data = [Path(f).read_bytes() for f in files]
     column = np.empty(N, object)
     column[:] = data
@@ -318,7 +318,7 @@ def test_examples_of_the_docstrings(monkeypatch):
 
 
 def test_a_pipeline_of_this_program_can_be_sent(files):
-    """Its functions, too, are pickled by value where no module defines them."""
+    """Its functions are also pickled by value if no importable module defines them."""
 
     @pipeline_def(batch_size=SIZE, num_threads=1)
     def local():

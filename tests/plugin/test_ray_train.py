@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/ray_train.py: a run that was stopped in an epoch goes on to the weights of one that was not."""
+"""examples/ray_train.py: a run interrupted within an epoch resumes to the same weights as an uninterrupted one."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators over pipelines that go on from checkpoints go on where the iterator was, with the same epochs."""
+"""Iterators over pipelines resumed from checkpoints continue at the iterator's position, with the same epochs."""
 
 import itertools
 

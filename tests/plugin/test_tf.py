@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines as datasets of TensorFlow: what elements are, without a copy; epochs; graphs, Keras, several devices."""
+"""Pipelines as datasets of TensorFlow: elements without a copy; epochs; graphs, Keras, several devices."""
 
 import gc
 import itertools
@@ -30,7 +30,7 @@ TYPES = (tf.uint8, tf.int32)
 
 
 def numbers(dataset, n=None):
-    """The second output of each element, flat."""
+    """The second output of each element, flattened."""
     return [label.numpy().ravel().tolist() for _, label in itertools.islice(dataset, n)]
 
 
@@ -90,7 +90,7 @@ def test_types(make, dtype):
 
 
 def test_no_copy(make, monkeypatch):
-    """Tensors lie where the pipeline wrote the batch; also the views that other shapes ask for."""
+    """Tensors use the memory in which the pipeline wrote the batch, also with other shapes, which are views."""
     seen, run = set(), Pipeline.run
 
     def spied(*args):
@@ -141,7 +141,7 @@ GRID = list(itertools.product((3, 7), (2, 3), (False, True), LastBatchPolicy))
 
 
 def test_epochs_of_a_reader(files):
-    """Each iterator is one epoch, as the iterators of all frameworks have them."""
+    """Each iterator is one epoch, as with the iterators of all frameworks."""
     for n, batch_size, pad, policy in GRID:
         pipe = labels(files[:n], 0, 1, pad, False, {}, batch_size=batch_size)
         dataset = DALIDataset(pipe, tf.int32, (None,), reader_name="reader", last_batch_policy=policy)
@@ -169,7 +169,7 @@ def test_length(make):
 
 
 def test_loops_that_count(make):
-    """They ask for the next iterator while the one before, all of whose batches they have, is still there."""
+    """They create the next iterator while the previous, exhausted one still exists."""
     dataset = DALIDataset(make.reader(), TYPES, reader_name="reader")
     before = iter(dataset)
     assert [next(before)[1].numpy()[0, 0] for _ in range(4)] == [0, 2, 4, 6]
@@ -203,7 +203,7 @@ def test_an_error_costs_one_batch(make, files):
 
 
 def test_pipelines_go_with_their_dataset(make):
-    """Memory and threads, those of pipelines that wait for their next epoch too."""
+    """Memory and threads are released, also for pipelines that wait for their next epoch."""
     gc.collect()
     before, threads = library().memory_used(), set(threading.enumerate())
     for epochs in ({}, {"size": 4}, {"size": 7}):
@@ -234,7 +234,7 @@ def test_in_a_function(make):
 
 
 def test_in_a_graph(make):
-    """As programs for TensorFlow 1 do it."""
+    """As in programs for TensorFlow 1."""
     with tf.Graph().as_default():
         dataset = DALIDataset(make.source([np.full((2, 1), i, "i4") for i in range(3)]), tf.int32, (2, 1))
         x = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
@@ -254,7 +254,7 @@ def test_options(make):
 
 
 def of_two_classes(batch_size=16):
-    """Vectors of two classes that a line separates."""
+    """Vectors of two linearly separable classes."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(64, 4)).astype("f4")
     y = (x.sum(1) > 0).astype("i4")
@@ -296,7 +296,7 @@ def test_a_strategy_splits_the_batches():
 
 
 def test_a_pipeline_for_each_replica(make):
-    """Each with its shard, as DALI's programs for several GPUs have it."""
+    """Each has its shard, as in DALI programs for several GPUs."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     shards = iter(range(2))
 

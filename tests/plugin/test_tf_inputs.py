@@ -186,7 +186,7 @@ class TestOperator:
         assert [step()[0, 0].numpy() for _ in range(3)] == [0, 1, 2]
 
     def test_in_a_graph(self, make):
-        """Ends with an OutOfRangeError and begins anew."""
+        """Ends with an OutOfRangeError and can be restarted."""
         with tf.Graph().as_default():
             (x,) = DALIIterator()(pipeline=self.pipe(make, 2), shapes=[(2, 1)], dtypes=[tf.int32], device_id=0)
             with tf.compat.v1.Session() as session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `DALIDataset` refuses, before the first batch, and what it says of outputs on a GPU."""
+"""What `DALIDataset` refuses before the first batch, and its warning for outputs on a GPU."""
 
 import inspect
 import itertools
@@ -72,7 +72,7 @@ def test_a_source_that_has_to_be_fed():
 
 
 class TestGpu:
-    """On an emulated device: elements come through host memory, which is said."""
+    """On an emulated device: elements are copied through host memory, with a warning."""
 
     def pipe(self):
         @pipeline_def(batch_size=2, num_threads=1, device_id=0)

@@ -21,8 +21,8 @@ IMAGES = str(ROOT / "examples" / "data")
 
 @pytest.mark.slow
 def test_data_parallel(files):
-    """Seven files on two ranks, batches of two, as torchrun starts it: both ranks do equally many steps in every epoch,
-    hold the same weights after it, and together see each file once."""
+    """Seven files on two ranks with batches of two, started by torchrun: in every epoch, both ranks do the same number
+    of steps, have the same weights afterwards, and together read each file once."""
     program = ROOT / "tests" / "as_dali" / "programs" / "ddp.py"
     command = ["-m", "penstock.as_dali", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", program]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}

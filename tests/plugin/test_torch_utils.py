@@ -13,7 +13,7 @@ def test_types_by_dali_type():
 
     assert to_torch_type[types.FLOAT] is torch.float32
     assert to_torch_type[types.UINT8] is torch.uint8
-    # Programs turn it round.
+    # Programs invert the dictionary.
     assert {v: k for k, v in to_torch_type.items()}[torch.float16] == types.FLOAT16
     assert len(to_torch_type) >= 9 and types.STRING not in to_torch_type
 

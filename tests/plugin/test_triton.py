@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models for Triton without a server: what is exported; what the backend's calls do, by a stand-in for it."""
+"""Models for Triton without a server: the exported files, and the backend's calls, made by a mock server."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def png(value: int, h: int = 4, w: int = 6) -> bytes:
 
 @pytest.fixture
 def model(tmp_path, monkeypatch):
-    """A loaded model, and what sends it requests: arrays, each the input of one request."""
+    """A loaded model, and a function that sends it requests: arrays, each the input of one request."""
     backend = SimpleNamespace(
         get_input_tensor_by_name=lambda request, name: SimpleNamespace(as_numpy=lambda: request[name]),
         InferenceResponse=lambda output_tensors=None, error=None: error or output_tensors[0],
@@ -110,7 +110,7 @@ def test_a_folder_without_a_pipeline(tmp_path):
 
 
 def test_requests_get_their_own_rows(model):
-    """Also of one batch with other sizes."""
+    """Also with different image sizes in one batch."""
     pair = np.stack([np.frombuffer(png(v), np.uint8) for v in (7, 9)])
     a, b, c = model(one(png(5)), pair, one(png(200, 9, 3)))
     assert a.shape == (1, 4, 6, 3) and (a == 5).all()
@@ -137,7 +137,7 @@ def brightened():
 
 
 def test_outputs_stay_on_the_gpu(tmp_path, monkeypatch):
-    """Each request gets its rows of the batch there, by DLPack; what comes is the definition's, by NumPy."""
+    """Each request gets its rows of the batch on the GPU by DLPack, with the values of a NumPy reference."""
     taken = []
 
     def on_gpu(name, tensor):
@@ -162,7 +162,7 @@ def test_outputs_stay_on_the_gpu(tmp_path, monkeypatch):
     rows = [rng.integers(0, 255, (n, 5, 7, 3), dtype=np.uint8) for n in (2, 1, 3)]
     for given, got in zip(rows, made.execute([{"DATA": r} for r in rows])):
         np.testing.assert_array_equal(got, given.astype(np.int32) + 1000)
-    # Views of one batch, one behind the other: nothing was copied.
+    # Consecutive views of one batch: nothing was copied.
     assert np.diff(taken).tolist() == [2 * 5 * 7 * 3 * 4, 5 * 7 * 3 * 4]
     ragged = [rng.integers(0, 255, (1, h, 4, 3), dtype=np.uint8) for h in (2, 6)]
     for given, got in zip(ragged, made.execute([{"DATA": r} for r in ragged])):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported models in the real Triton server, with clients at the same time."""
+"""Exported models in the real Triton server, with simultaneous clients."""
 
 import io
 import json
@@ -47,7 +47,7 @@ def decoded():
 
 
 def picture(i: int) -> bytes:
-    """Smooth, of a size of its own: decoders and filters differ little on it."""
+    """A smooth image with a size that depends on `i`. Decoders and filters differ little on it."""
     h, w = 60 + 7 * (i % 9), 80 + 11 * (i % 7)
     y, x = np.mgrid[:h, :w]
     planes = [128 + 100 * np.sin((x * a + y * b) / 40 + i) for a, b in ((1, 0), (0, 1), (1, 1))]
@@ -103,7 +103,7 @@ def test_configuration_is_completed(port):
 
 
 def test_outputs_of_several_shapes(port):
-    """By the backend "penstock"."""
+    """With the backend "penstock"."""
     for i in range(4):
         got = triton_server.Client(port).infer("decoded", "DATA", row(picture(i)))
         expected = np.asarray(Image.open(io.BytesIO(picture(i))))
@@ -126,8 +126,8 @@ def test_a_pipeline_that_dali_serialised(port):
 
 
 def test_load_with_damaged_pictures(port):
-    """Eight clients with pictures of many sizes, a fifth of them damaged: who sent one gets an error, the others in the
-    same batch get their own pixels."""
+    """Eight clients send images of many sizes, a fifth of them damaged. Requests with damaged images get an error, and
+    the others in the same batch get their own pixels."""
     pictures = [picture(i) for i in range(40)]
     pipe = normalised(on_error="raise")
     local = [pipe.run(DATA=[np.frombuffer(p, np.uint8)])[0].as_array()[0] for p in pictures]

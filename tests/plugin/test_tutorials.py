@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that users of DALI begin with, on the example photographs and the CPU: its front page, first steps with
-JAX, and the class style of its first versions."""
+"""Introductory programs of DALI, on the example photographs and the CPU: its front page, first steps with JAX, and the
+class style of its first versions."""
 
 import itertools
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_jax_iterator_of_a_pipeline(jax_plugin):
 
 
 class HybridTrainPipeline(Pipeline):
-    """The class style: operators are made in the constructor, under names of DALI's first versions."""
+    """The class style: operators are created in the constructor, with names of DALI's first versions."""
 
     def __init__(self, batch_size, file_root, num_threads, device_id, num_shards, shard_id):
         super().__init__(batch_size, num_threads, device_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real Triton server for tests: the one inside the wheel nvidia-pytriton, which runs without a GPU."""
+"""The real Triton server for tests, from the wheel nvidia-pytriton, which runs without a GPU."""
 
 import http.client
 import importlib.util
@@ -19,7 +19,7 @@ _TYPES = {"UINT8": np.uint8, "FP32": np.float32, "INT32": np.int32}
 
 
 def folder() -> Path | None:
-    """Where the server is: in the virtual environment $PENSTOCK_TRITON (the package needs NumPy < 2), or installed."""
+    """The server's folder: in the virtual environment $PENSTOCK_TRITON (the package needs NumPy < 2), or installed."""
     named = os.environ.get("PENSTOCK_TRITON")
     if named:
         return next(Path(named).glob("lib/python*/site-packages/pytriton/tritonserver"), None)
@@ -38,7 +38,7 @@ def backends(place: Path, target: Path) -> Path:
 
 @contextmanager
 def serving(place: Path, models: Path, backend_folder: Path):
-    """Runs the server until the block is left; gives its port."""
+    """Runs the server until the block ends. Yields its port."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -88,7 +88,7 @@ class Refused(Exception):
 
 
 class Client:
-    """One connection, on which requests follow each other."""
+    """One connection for consecutive requests."""
 
     def __init__(self, port: int):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes operators.json beside it: facts of the schemas of all public operators of the installed DALI.
+"""Writes operators.json, next to this file: facts from the schemas of all public operators of the installed DALI.
 
 Names, types, defaults and flags only; none of DALI's text. `python tests/reference/read_dali.py`, with DALI installed.
 """
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 PATH = Path(__file__).with_name("operators.json")
-# Deprecated in favour of operators that do something else, so that they are no other names of these.
+# Deprecated in favour of operators with different behaviour, so these are not aliases.
 _OF_THEIR_OWN = ("SSDRandomCrop",)
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What the schema says of an operator."""
+    """The facts of an operator's schema."""
     from nvidia.dali import backend
 
     s = backend.GetSchema(name)
@@ -70,7 +70,7 @@ def _literal(text: str) -> Any:
 
 
 def text() -> str:
-    """The file's content: one line an argument."""
+    """The file's content, one line per argument."""
     blocks = []
     for name in filter(_is_public, _names()):
         about = facts(name)

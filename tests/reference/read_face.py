@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes face.json: what the modules of the real DALI offer, read off the installed package.
+"""Writes face.json: the public names in the modules of the real, installed DALI.
 
 Names and parameters only; none of DALI's text. `python tests/reference/read_face.py`, with DALI installed. With names
 of modules, `read_face.py nvidia.dali.plugin.paddle`, it replaces these only, as not all frameworks may be at one place.
@@ -26,13 +26,13 @@ def is_public(name: str) -> bool:
 
 
 def home_of(value) -> str:
-    """The name of a value's module; some values have the module itself for it."""
+    """The name of a value's module. Some values have the module itself instead of its name."""
     home = getattr(value, "__module__", "") or ""
     return str(getattr(home, "__name__", home))
 
 
 def parameters(function) -> list[str] | None:
-    """Names of parameters, with * and ** before those that take all the rest; None if there is no telling."""
+    """Names of parameters, with * and ** before variadic ones; None if unknown."""
     try:
         found = inspect.signature(function).parameters.values()
     except Exception:  # some types compare badly
@@ -54,14 +54,14 @@ def described(value) -> dict:
 
 
 def is_import(value, module: str) -> bool:
-    """Whether a module has the name only because it imports it for itself: the name's home is another public module,
-    not within this one."""
+    """Whether a module only imports the value for its own use: the value is defined in another public module, outside
+    this one."""
     home = home_of(value)
     return home != module and is_public(home) and not home.startswith((module + ".", ROOT + ".backend_impl"))
 
 
 def belongs(value) -> bool:
-    """Whether a name of a module is its own, or DALI's, and not something it imports."""
+    """Whether a name of a module belongs to it or to DALI, and is not an external import."""
     if isinstance(value, types.ModuleType):
         return False
     if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
@@ -70,7 +70,7 @@ def belongs(value) -> bool:
 
 
 def modules() -> tuple[list[str], dict[str, str]]:
-    """All modules, and why some can't be imported."""
+    """All modules, and the reasons why some cannot be imported."""
     names, missing = [ROOT], {}
 
     def failed(name):
@@ -84,7 +84,7 @@ def modules() -> tuple[list[str], dict[str, str]]:
 
 
 def without_its_operator() -> None:
-    """DALI's plugin for TensorFlow is there without its operator, which is compiled when it is installed."""
+    """Makes DALI's plugin for TensorFlow importable without its operator, which is compiled at installation."""
     operator = types.ModuleType("nvidia.dali_tf_plugin")
     operator.dali_tf_plugin = types.SimpleNamespace(
         load_dali_tf_plugin=lambda: types.SimpleNamespace(dali=types.SimpleNamespace(__doc__=""))

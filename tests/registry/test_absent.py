@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of DALI's operators that are not there yet is complete and true, and errors go by it."""
+"""The list of DALI's missing operators is complete and correct, and used in errors."""
 
 import json
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and arguments of torchvision, torchaudio and albumentations: the errors give lines of code, which run and do
-what is meant."""
+"""Names and arguments of torchvision, torchaudio and albumentations: the errors suggest lines of code that run and do
+the same."""
 
 import io
 
@@ -27,7 +27,7 @@ def encoded():
 
 
 def scope(tmp_path, name):
-    """What the lines of code use."""
+    """The variables that the lines of code use."""
     (tmp_path / "a").mkdir(exist_ok=True)
     (tmp_path / "a" / "picture.png").write_bytes(encoded().tobytes())
     const = types.Constant
@@ -72,7 +72,7 @@ def scope(tmp_path, name):
 
 
 def of_code(code, tmp_path, name=""):
-    """What a line of code gives for PICTURE."""
+    """The result of a line of code for PICTURE."""
 
     @pipeline_def(batch_size=2, num_threads=1, device_id=None, seed=1, enable_conditionals=True)
     def pipe():
@@ -106,7 +106,7 @@ def blend(other, factor):
     return np.clip(np.rint(other + (PICTURE - np.asarray(other, float)) * factor), 0, 255)
 
 
-# What torchvision's documentation says of each, in NumPy; (the result's largest difference)
+# NumPy references from torchvision's documentation, with the largest allowed difference
 MEANT = {
     "center_crop": (PICTURE[4:12, 5:15], 0),
     "resized_crop": (PICTURE[2:10, 3:13], 0),
@@ -171,7 +171,7 @@ def test_no_name_or_argument_is_one_of_ours():
 
 @pytest.mark.parametrize("operator, name", [(o, n) for o, names in ARGUMENTS.items() for n in names])
 def test_arguments(operator, name, tmp_path):
-    """The error gives an argument of the operator, and a value that it takes."""
+    """The error suggests an argument of the operator and a valid value."""
     code = ARGUMENTS[operator][name]
     cls = REGISTRY[operator]
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs sources in workers for a long time, with all that can go wrong, and fails if memory, descriptors or processes
-grow.
+"""Runs sources in workers for a long time, with failures, and fails if memory, descriptors or processes grow.
 
-Three pipelines take turns: samples of varying sizes by fork, whole batches by spawn, an iterable by threads. Now and
-then a source raises, a worker is killed, an epoch is cut short, and a pipeline is thrown away and built anew.
+Three pipelines take turns: samples of varying sizes by fork, whole batches by spawn, an iterable by threads.
+Occasionally a source raises, a worker is killed, an epoch is interrupted, or a pipeline is deleted and rebuilt.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def main():
     while (now := time.monotonic() - begin) < o.seconds:
         step(pipes, draw, counts)
         if now > len(rows) * o.seconds / 20:
-            # What is on its way differs from one moment to the next, but for pipelines just built.
+            # The data in flight varies, except in newly built pipelines.
             for kind in pipes:
                 pipes[kind].close()
                 pipes[kind] = build(kind)

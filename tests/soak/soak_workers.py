@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches made by workers while these are killed and stopped, their store is slow, and the program starts again and
-again from a checkpoint, with another number of them.
+"""Batches of workers that are killed and stopped, with a slow store, in a program that restarts repeatedly from a
+checkpoint with another number of workers.
 
 Each batch is compared with that of a pipeline without workers: bit-equal, each exactly once, in order, with the same
-checkpoint. What went wrong and when follows from the seed; fails at the first difference.
+checkpoint. Failures and their times follow from the seed. The test fails at the first difference.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_WORKERS = 4
 
 
 class SlowStore(ObjectServer):
-    """Takes its time, at random, and refuses now and then."""
+    """Delays requests randomly and refuses some."""
 
     def __init__(self, objects: dict[str, bytes], rng: random.Random):
         super().__init__(objects)
@@ -53,7 +53,7 @@ def pids(pipe) -> list[int]:
 
 
 class Chaos:
-    """Kills one of a pipeline's workers each `every` seconds, and stops one now and then."""
+    """Kills one of a pipeline's workers every `every` seconds, and sometimes stops one."""
 
     def __init__(self, seed: int, every: float):
         self.pipe, self.done, self._every = None, Counter(), every
@@ -93,7 +93,7 @@ class Chaos:
 
 
 def state(checkpoint: bytes) -> dict:
-    """What a checkpoint says, but for the names of the files, which the store gives others."""
+    """A checkpoint without the names of files, which differ in the store."""
     found = json.loads(checkpoint)
     for source in found["sources"]:
         del source["identity"]["fingerprint"]

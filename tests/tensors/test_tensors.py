@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The containers: methods, sharing of memory in both directions, how long it lives, what they look like."""
+"""The containers: methods, memory sharing in both directions, lifetime, and text representation."""
 
 import base64
 import copy
@@ -100,7 +100,7 @@ def test_batch_has_no_such_sample(i):
 
 
 def test_ragged_is_no_array():
-    """A ValueError, and a RuntimeError as in DALI."""
+    """The error is a ValueError and, as in DALI, a RuntimeError."""
     for call in (ragged().as_array, ragged().as_tensor, lambda: np.asarray(ragged()), ragged().__dlpack__):
         for error in (ValueError, RuntimeError):
             with pytest.raises(error, match=r"differ in shape.*\[1, 2\], \[3, 2\]"):
@@ -311,7 +311,7 @@ def test_gpu_containers_take_arrays_of_the_gpu():
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_outputs_may_be_written_to(n):
-    """Neither constants nor data that is given again change with what was given out."""
+    """Writing to outputs changes neither constants nor repeated data."""
 
     @pipeline_def(batch_size=n)
     def pipe():

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes baseline JPEG files (ITU-T T.81) straight from coefficients, so that any sampling factors, tables and values
-can be had."""
+"""Writes baseline JPEG files (ITU-T T.81) directly from coefficients, with any sampling factors, tables and values."""
 
 import numpy as np
 

@@ -37,7 +37,7 @@ def packed(arrays, dtype=0):
 
 
 def peek_all(datas):
-    """Structured array of headers and the list of reasons ('' where it could be read)."""
+    """Structured array of headers, and the list of reasons ("" if readable)."""
     arrays = [exact(d) for d in datas]
     rows, info, errors = packed(arrays), np.zeros(len(arrays), INFO), np.zeros(len(arrays), f"S{kernels.ERROR_SIZE}")
     shape, plan_images = np.zeros((len(arrays), 3), "i8"), kernels.library().plan_images
@@ -61,7 +61,7 @@ def extent(info, scale=1, oriented=True):
 
 
 def decode(data, output_type=RGB, window=None, dtype="u1", scale=1, oriented=True, info=None, threads=1, **fields):
-    """The decoded window (y, x, height, width) of one image; ValueError with the decoder's reason."""
+    """The decoded window (y, x, height, width) of one image. Raises ValueError with the decoder's reason."""
     info = peek(data) if info is None else info
     h, w = extent(info, scale, oriented)
     y, x, height, width = window or (0, 0, h, w)
@@ -99,14 +99,14 @@ def pillow(data, mode="RGB"):
 
 
 def smooth(rng, h, w, c=3):
-    """Something like a photograph: JPEG would make noise of noise."""
+    """Similar to a photograph, as JPEG distorts noise too much."""
     small = rng.integers(0, 256, (h // 5 + 2, w // 5 + 2, c)).astype("u1")
     planes = [np.asarray(Image.fromarray(small[..., i]).resize((w, h), Image.BICUBIC)) for i in range(c)]
     return np.stack(planes, -1) if c > 1 else planes[0]
 
 
 def turn(pixels, orientation):
-    """What a viewer that honours EXIF shows (Exif 2.3, tag 0x0112: where the stored row 0 and column 0 are)."""
+    """Rotates as a viewer that supports EXIF (Exif 2.3, tag 0x0112: position of the stored row 0 and column 0)."""
     x = pixels
     return {
         1: lambda: x,

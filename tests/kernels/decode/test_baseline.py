@@ -16,7 +16,7 @@ from penstock.core import kernels
 
 LIBJPEG, PLAIN, BEST = range(3)
 OWN = pytest.mark.parametrize("level", (PLAIN, BEST), ids=("plain", "best"))
-# Of luma, then of both chroma components.
+# Factors of luma, then of both chroma components.
 SAMPLINGS = {
     "4:4:4": ((1, 1), (1, 1), (1, 1)),
     "4:2:2": ((2, 1), (1, 1), (1, 1)),
@@ -41,7 +41,7 @@ def limit():
 
 
 def like_a_photograph(rng):
-    """Blocks of which the high frequencies are mostly zero."""
+    """Blocks with mostly zero high frequencies."""
     fall = 1.0 / (1 + np.add.outer(np.arange(8), np.arange(8)).ravel()) ** 1.5
 
     def block(component):
@@ -127,14 +127,14 @@ def test_every_quality(subsampling, level, limit):
 @pytest.mark.parametrize("quantiser", (1, 255))
 @pytest.mark.parametrize("scale", (1, 2, 4, 8))
 def test_numbers_that_overflow(scale, quantiser, level, limit):
-    """Coefficients that no encoder makes: what leaves 16 bits must do so as in libjpeg."""
+    """Coefficients that no encoder creates: values beyond 16 bits must overflow as in libjpeg."""
     rng = np.random.default_rng(9)
 
     def block(component):
         values = np.zeros(64, int)
         some = rng.integers(0, 64, rng.choice([0, 1, 3, 20, 64]))
         if rng.random() < 0.5:
-            some //= 8  # the first row alone
+            some //= 8  # reduces all but the first row
         values[some] = rng.integers(-1023, 1024, len(some))
         values[0] = rng.integers(-1023, 1024)
         return values
@@ -150,7 +150,8 @@ def test_numbers_that_overflow(scale, quantiser, level, limit):
 
 @OWN
 def test_full_blocks_end_without_a_symbol(level, limit):
-    """All 63 coefficients present: the next block's bits follow at once, and are looked at together with the last."""
+    """All 63 coefficients are present: the next block's bits follow immediately and are read together with the last
+    ones."""
     limit(level)
     rng = np.random.default_rng(10)
 

@@ -154,7 +154,7 @@ def test_orientation(fmt, orientation):
 
 
 def tiff(tags, pixels, big=False):
-    """A little-endian TIFF with one strip (or the given tags) and `pixels` behind the directory."""
+    """A little-endian TIFF with one strip (or the given tags) and `pixels` after the directory."""
     entries = b""
     tags = dict(tags)
     head = 16 if big else 8

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Huffman decoder of baseline JPEG against libjpeg's, which Pillow uses: the same pixels, or its complaint."""
+"""The Huffman decoder of baseline JPEG compared with libjpeg's, which Pillow uses: the same pixels, or an error in
+both."""
 
 import io
 
@@ -17,7 +18,7 @@ def pictures(kind, h, w):
     rng = np.random.default_rng(9)
     if kind == "noise":
         return rng.integers(0, 256, (h, w, 3)).astype("u1")
-    if kind == "extremes":  # the largest coefficients there are
+    if kind == "extremes":  # the largest possible coefficients
         return (rng.integers(0, 2, (h, w, 3)) * 255).astype("u1")
     if kind == "flat":
         return np.full((h, w, 3), 77, "u1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resampling kernel against its definition, its loops against each other, and its windows against whole images."""
+"""The resampling kernel compared with its definition, its loops with each other, and its windows with whole images."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def pool():
 
 @pytest.fixture
 def limit():
-    """Chooses among the loops for different instruction sets."""
+    """Selects the loops of an instruction set."""
     yield kernels.library().resample_limit
     kernels.library().resample_limit(AVX512)
 
@@ -180,7 +180,7 @@ def ranges(shape, size, kwargs, begin, end):
 
 @pytest.mark.parametrize("dtype", ["u1", "f4"])
 def test_windows_have_the_pixels_of_the_whole(pool, dtype):
-    """A window, computed from just the part of the input that source_windows names, and from random larger parts."""
+    """A window computed only from the part of the input given by source_windows, and from random larger parts."""
     rng = np.random.default_rng(7)
     for _ in range(300):
         shape, size, kwargs = random_case(rng)
@@ -199,7 +199,7 @@ def test_windows_have_the_pixels_of_the_whole(pool, dtype):
 
 
 def test_source_windows_are_exact():
-    """Every input sample strictly under a filter is inside, and at most one at each end is not."""
+    """Every input sample strictly inside a filter is included, and at most one more at each end."""
     rng = np.random.default_rng(8)
     for _ in range(300):
         shape, size, kwargs = random_case(rng)

@@ -5,7 +5,7 @@ import numpy as np
 
 
 def signals(*lengths, scale=1.0):
-    """`make_input` of noise of these lengths; for integers of their range times `scale`."""
+    """`make_input` of noise of these lengths; integers use their range times `scale`."""
 
     def make(rng, case):
         dtype = np.dtype(case.dtype)

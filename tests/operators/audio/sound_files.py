@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoded sounds for the tests, made here; as references, formulas for WAV and python-soundfile for the rest."""
+"""Encoded sounds for the tests. References are formulas for WAV and python-soundfile for other formats."""
 
 import io
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files with compressed sound, and with pictures beside it, that PyAV encodes."""
+"""Files with compressed sound, and optionally pictures, encoded by PyAV."""
 
 import io
 from fractions import Fraction
@@ -15,7 +15,7 @@ LAYOUTS = {1: "mono", 2: "stereo", 6: "5.1"}
 
 
 def encoded(codec="aac", container="mp4", rate=16000, channels=2, frames=9000, begin=0.0, options=None, pictures=0):
-    """The bytes of a file with sound from `begin` (in seconds) on, and with so many pictures of 10 a second."""
+    """The bytes of a file with sound from `begin` (seconds) on, and with `pictures` frames at 10 per second."""
     x, layout, file = noise(frames, channels).astype("f4").T, LAYOUTS[channels], io.BytesIO()
     with av.open(file, "w", format=container, options=options or {}) as out:
         stream = out.add_stream(codec, rate=rate, layout=layout)

@@ -24,7 +24,7 @@ def decode(*files, behind=lambda x: x, threads=2, on_error="raise", **kwargs):
 
 
 def shifted(whole, bits, dtype):
-    """Integers of so many bits as the type."""
+    """Converts integers of `bits` bits to the type."""
     if dtype == "float32":
         return (whole / 2 ** (bits - 1)).astype("f4")
     to = np.dtype(dtype).itemsize * 8

@@ -21,7 +21,7 @@ def in_range(x, source, target):
 
 
 def places(n, scale):
-    """Where the outputs are in the input: summed up in float32 within blocks of 256, as DALI does."""
+    """Positions of the outputs in the input, accumulated in float32 within blocks of 256, as in DALI."""
     out = []
     for begin in range(0, n, 256):
         start = begin * scale
@@ -44,7 +44,7 @@ def reference(x, scale=None, in_rate=None, out_rate=None, out_length=None, quali
         return np.zeros((0, *x.shape[1:]), target)
     lobes = int(0.007 * quality**2 - 0.09 * quality + 3 + 0.5)
     signal = in_range(x.astype("f8"), x.dtype, target)
-    # A table of a sinc under a Hann window, 64 steps for each of the lobes, looked up linearly.
+    # A table of a Hann-windowed sinc with 64 steps per lobe, interpolated linearly.
     step = np.arange(-32 * lobes, 32 * lobes + 1)
     table = np.sinc(step / 32) * (0.5 + 0.5 * np.cos(2 * np.pi * step / (64 * lobes + 1)))
     out = np.zeros((length, *x.shape[1:]))
@@ -126,7 +126,7 @@ def test_antialiasing_removes_what_the_output_cannot_hold():
     rates = {"in_rate": 44100.0, "out_rate": 16000.0}
     middle = slice(200, -200)
     high = sine(10000, 44100)
-    assert np.sqrt(np.mean(resample(high, **rates)[middle] ** 2)) > 0.7  # comes back as 6 kHz, as in DALI
+    assert np.sqrt(np.mean(resample(high, **rates)[middle] ** 2)) > 0.7  # aliased to 6 kHz, as in DALI
     assert np.abs(resample(high, antialias=True, **rates)[middle]).max() < 2e-3
     low = resample(sine(3000, 44100), antialias=True, **rates)
     np.testing.assert_allclose(low[middle], sine(3000, 16000)[: len(low)][middle], atol=2e-3)

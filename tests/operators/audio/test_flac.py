@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLAC, which is decoded natively, against libsndfile: all ways to code a frame, ranges, damage."""
+"""FLAC, which is decoded natively, compared with libsndfile: all frame encodings, ranges, damage."""
 
 import io
 
@@ -23,7 +23,7 @@ def decode(*files, behind=lambda x: x, dtype=types.INT32, **kwargs):
 
 
 def by_ffmpeg(x, bits=16, **options):
-    """A file by FFmpeg's encoder, which can be told how to code."""
+    """A file by FFmpeg's encoder, with options for the encoding."""
     av = pytest.importorskip("av")
     file, whole = io.BytesIO(), np.round(x * 2 ** (bits - 1)).astype("i8")
     with av.open(file, "w", format="flac") as container:
@@ -89,7 +89,7 @@ def test_parts_begin_anywhere():
 
 
 def test_parts_of_files_whose_frames_misstate_their_place():
-    """As in what is cut out of a broadcast: the first frame's number is not 0."""
+    """As in excerpts of a broadcast: the first frame's number is not 0."""
     file = encoded(noise(50000), 16000, "FLAC").tobytes()
     frames = _frames(file)
     cut = np.frombuffer(file[: frames[0]] + file[frames[2] :], "u1")
@@ -99,7 +99,7 @@ def test_parts_of_files_whose_frames_misstate_their_place():
 
 
 def _frames(file):
-    """Where the frames of a mono file at 16 kHz and 16 bits begin, all but the shorter last one."""
+    """Offsets of the frames of a mono file at 16 kHz and 16 bits, except the shorter last one."""
     at, found = file.find(b"fLaC") + 4, []
     while not file[at] & 0x80:
         at += 4 + int.from_bytes(file[at + 1 : at + 4], "big")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rest is in test_time_mask.py, which tests both."""
+"""test_time_mask.py tests both operators."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loudness against ITU-R BS.1770-4, written from its text with SciPy's filters, and against its calibration."""
+"""Loudness compared with ITU-R BS.1770-4, implemented with SciPy's filters, and with its calibration."""
 
 import numpy as np
 import pytest
@@ -14,10 +14,10 @@ HIGH_PASS = [1.0, -2.0, 1.0], [1.0, -1.99004745483398, 0.99007225036621]
 
 
 def weighted(x, rate):
-    """(n, channels) after the K-weighting. At other rates, frequencies get what they get at 48 kHz."""
+    """Signal (n, channels) after the K-weighting. At other rates, frequencies have the gain of 48 kHz."""
     if rate == 48000:
         return signal.lfilter(*HIGH_PASS, signal.lfilter(*SHELF, x, axis=0), axis=0)
-    n = 2 * len(x) + int(rate)  # what the filter still gives after the end goes there
+    n = 2 * len(x) + int(rate)  # room for the filter's response after the end
     frequencies = np.minimum(np.fft.rfftfreq(n, 1 / rate), 23999)
     response = np.prod([signal.freqz(*f, frequencies, fs=48000)[1] for f in (SHELF, HIGH_PASS)], axis=0)
     return np.fft.irfft(np.fft.rfft(x, n, axis=0) * response[:, None], n, axis=0)[: len(x)]
@@ -91,7 +91,7 @@ TestRates = op_test(
     layouts=("t",),
     args=[{"sample_rate": r} for r in (8000.0, 16000.0, 22050.0, 44100.0, 96000.0, per_sample(8000, 50000))],
     make_input=sounds((19200,), (70000,), (5000,)),
-    ulps=1e5,  # 0.1 dB: the bilinear transform bends high frequencies
+    ulps=1e5,  # 0.1 dB: the bilinear transform distorts high frequencies
 )
 
 
@@ -115,7 +115,7 @@ def test_calibration(rate):
 
 
 def test_gates():
-    """EBU Tech 3341, cases 3 and 4: what is quiet does not count. Stereo sine of 1000 Hz at these levels."""
+    """EBU Tech 3341, cases 3 and 4: quiet parts are ignored. Stereo sine of 1000 Hz at these levels."""
     rate = 48000
 
     def tones(*parts):

@@ -6,7 +6,7 @@ from harness import op_test
 
 
 def reference(x, axis=0, n_mfcc=20, dct_type=2, normalize=False, lifter=0.0):
-    """SciPy's transforms have a factor 2 where they are not orthogonal."""
+    """SciPy's transforms have a factor of 2 if they are not orthogonal."""
     out = dct(x.astype("f8"), dct_type, axis=axis, norm="ortho" if normalize else None) * (1 if normalize else 0.5)
     out = np.moveaxis(out, axis, -1)[..., :n_mfcc]
     if lifter:

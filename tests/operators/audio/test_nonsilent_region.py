@@ -18,7 +18,7 @@ ARGUMENTS = [
 
 
 def reference(x, cutoff_db=-60.0, reference_power=0.0, window_length=2048, reset_interval=8192):
-    """Each mean square is summed up on its own."""
+    """Each mean square is computed separately."""
     n, x = len(x), x.astype("f8")
     length = min(window_length, n)
     if not n:
@@ -70,13 +70,13 @@ def region(x, **kwargs):
 
 
 def test_silence():
-    assert region(np.zeros(100, "f4")) == (0, 100)  # as in DALI: all of it is as loud as the loudest
+    assert region(np.zeros(100, "f4")) == (0, 100)  # as in DALI: everything is as loud as the maximum
     assert region(np.zeros(100, "f4"), reference_power=1.0) == (0, 0)
     assert region(np.zeros(0, "f4")) == (0, 0)
 
 
 def test_running_sums_drift_as_they_do_in_dali():
-    """After a loud part, float32 leaves a rest that is above -60 dB until the sum begins anew."""
+    """After a loud part, float32 leaves a rounding error above -60 dB until the sum is reset."""
     x = np.zeros(20000, "f4")
     x[7000:9000] = np.random.default_rng(0).standard_normal(1000).astype("f4").repeat(2)
     assert region(x) == (4953, 11431)

@@ -98,7 +98,7 @@ def test_many_channels_and_high_rates(rate, channels):
 
 
 def virtual_wav(frames, bits, last):
-    """A file of silence, up to the bytes `last`: memory that nobody looks at takes no room."""
+    """A file of silence that ends with the bytes `last`. Unread memory is not allocated."""
     size = frames * bits // 8
     file = np.zeros(44 + size, "u1")
     file[:44] = wav(b"", bits=bits, length=size)
@@ -120,7 +120,7 @@ def test_hours_are_not_decoded_for_seconds(frames, bits):
 
 
 def test_an_hour_resampled():
-    """Its end is that of the end alone: places do not drift."""
+    """Its end is equal to that of the end alone: positions do not drift."""
     tail = np.random.default_rng(0).standard_normal(512 * 20).astype("f4")
     hour = np.zeros(3600 * RATE // 512 * 512, "f4")
     hour[-len(tail) :] = tail

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of long WAV files of which a part is taken only that is read, of those in the system's cache the decoder reads the
-samples itself, and these are those of whole files."""
+"""Only the required part of long WAV files is read; the decoder itself reads files in the system's cache; the samples
+are the same as from whole files."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ RATE, SECONDS = 16000, 60
 
 
 def bytes_read():
-    """Of all threads of this process, from files."""
+    """Bytes read from files by all threads of this process."""
     with open("/proc/self/io") as f:
         return int(f.readline().split()[1])
 
@@ -123,7 +123,7 @@ def test_bad_files_are_errors_of_their_samples(files, tmp_path):
     bad[0].write_bytes(b"")
     bad[1].write_bytes(b"RIFF" + b"\0" * 400000)
     bad[2].write_bytes(content[:22] + b"\xff\xff" + content[24:])  # channels
-    bad[3].write_bytes(content[: len(content) // 2])  # cut off: has what is there
+    bad[3].write_bytes(content[: len(content) // 2])  # truncated: has the existing samples
     mixed = [paths[0], *bad[:3], tmp_path / "missing.wav"]
     pipe = run(mixed, lambda x: cut(fn.decoders.audio(x)[0], 5, 50), on_error="skip")
     (got,) = pipe.run()
@@ -155,7 +155,7 @@ def test_a_file_that_is_cut_short_before_it_is_decoded(tmp_path):
 
 
 def is_cached(path):
-    """Whether its last byte is in the system's cache; skips where nobody can tell."""
+    """Whether its last byte is in the system's cache; skips the test if this is unknown."""
     with open(path, "rb") as f:
         try:
             return os.preadv(f.fileno(), [bytearray(1)], os.path.getsize(path) - 1, os.RWF_NOWAIT) == 1
@@ -195,7 +195,7 @@ def test_short_files_are_read_ahead_unless_they_are_in_the_cache(tmp_path, is_th
 
 @pytest.mark.parametrize("frames", [0, 1, 2000, 5000])
 def test_whole_files_of_each_kind(tmp_path, frames):
-    """Those that the decoder reads, and those that it does not: shorter ones, and others than WAV."""
+    """Files that the decoder reads, and those that it does not: short ones, and other formats than WAV."""
     x = noise(frames, 2)
     contents = [wav(pcm(x, b)[1], 2, bits=b) for b in (8, 16, 24, 32)]
     contents += [wav(x.astype("<f4").tobytes(), 2, bits=32, code=3), wav(bytes(range(100)) * frames, bits=8, code=7)]

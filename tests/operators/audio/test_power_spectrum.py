@@ -28,7 +28,7 @@ TestVectors = op_test(
         ({"axis": 2}, RuntimeError, "axis 2 is out of range for an input of 1 axes"),
     ],
 )
-# Lengths of which one signal takes all lanes, with radices of 2 and others.
+# Lengths for which one signal uses all lanes, with radix 2 and others.
 TestLongSignals = op_test(
     "power_spectrum",
     reference,

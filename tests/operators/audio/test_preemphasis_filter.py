@@ -32,7 +32,7 @@ TestReflected = op_test(
     dtypes=("f4", "i2"),
     layouts=("",),
     args=[{"border": "reflect"}],
-    make_input=signals(2, 3, 1025),  # of a single element, DALI reads what is behind it
+    make_input=signals(2, 3, 1025),  # for a single element, DALI reads out of bounds
 )
 TestTypes = op_test(
     "preemphasis_filter",

@@ -23,7 +23,7 @@ def reference(x, response, normalize=True, keep_delay=False):
 
 
 def room(rng, taps):
-    """Noise that fades away behind the direct sound."""
+    """Noise that fades after the direct sound."""
     h = rng.standard_normal(taps) * np.exp(-5 * np.arange(taps) / taps) * 0.3
     h[taps // 5] = 2
     return h.astype("f4")

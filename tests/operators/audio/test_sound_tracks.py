@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sound in MP4, M4A, QuickTime, Matroska, WebM and ADTS files: samples are those of PyAV, lengths those of what was
-encoded."""
+"""Sound in MP4, M4A, QuickTime, Matroska, WebM and ADTS files: samples are PyAV's, lengths those of the original."""
 
 import io
 import json
@@ -22,7 +21,7 @@ pytestmark = needs("av")
 
 
 def by_av(data):
-    """(frames, channels) float32, without what an edit list cuts off at the end."""
+    """Samples (frames, channels), float32, without those removed at the end by an edit list."""
     with av.open(io.BytesIO(data)) as file:
         frames = []
         for frame in file.decode(audio=0):
@@ -42,7 +41,7 @@ def run(*files, operator=fn.decoders.audio, then=lambda x: x, **arguments):
     return [[np.array(out.at(i)) for i in range(len(files))] for out in pipe().run()]
 
 
-# What is decoded, and how many samples are there of 9,000: what has no edit list ends with a whole packet.
+# Formats, and their numbers of samples for 9,000: files without an edit list end with a whole packet.
 KINDS = {
     "aac": ({}, 9000),
     "aac, mono": ({"channels": 1, "rate": 44100}, 9000),
@@ -82,7 +81,7 @@ def test_samples_and_lengths(name):
 
 
 def aligned(expected, samples):
-    """Depending on its version, FFmpeg has cut off the beginning of Opus or not."""
+    """Depending on the version, FFmpeg removes the beginning of Opus or not."""
     begin = int(np.argmax([np.array_equal(expected[i : i + 500], samples[:500]) for i in range(2000)]))
     return expected[begin : begin + len(samples)]
 
@@ -108,12 +107,12 @@ def element(kind, content):
 
 
 def difference(x):
-    """A signed number of two bytes as EBML lacing has it."""
+    """A signed two-byte number in EBML lacing."""
     return (x + (1 << 13) - 1 | 1 << 14).to_bytes(2, "big")
 
 
 def laced(data, lacing, n):
-    """A file of Matroska with n packets in each of its blocks."""
+    """A Matroska file with n packets per block."""
     head, tracks, packets = b"", b"", []
     for kind, begin, end in elements(data):
         if kind == b"\x1a\x45\xdf\xa3":
@@ -148,7 +147,7 @@ def test_several_packets_in_a_block(lacing, codec, n):
     data = encoded(codec, "matroska", 48000, 1)
     (expected,), _ = run(data)
     (found,), _ = run(laced(data, lacing, n))
-    # Of AAC FFmpeg's file says beside the blocks how much of the last is not heard.
+    # For AAC, FFmpeg's file stores next to the blocks how much of the last one is discarded.
     np.testing.assert_array_equal(found[: len(expected)], expected)
     assert 0 <= len(found) - len(expected) < 1024
 
@@ -183,13 +182,13 @@ def test_the_sound_of_a_video_has_the_times_of_its_frames():
     late, video = encoded(begin=0.5, frames=8000, pictures=12), encoded(frames=8000, pictures=12)
     (a, b), _ = run(late, video)
     assert len(a) == 16000 and len(b) == 8000
-    # FFmpeg lets the encoder's first 1,024 samples be heard, where sound begins late.
+    # FFmpeg keeps the encoder's first 1,024 samples if sound begins late.
     assert not a[: 8000 - 1024].any() and np.abs(a[8000:8400]).max() > 0.1
     np.testing.assert_array_equal(a[8000:], b)
 
     @pipeline_def(batch_size=1, num_threads=1)
     def clip():
-        """Frames 4 to 8 and what is heard meanwhile."""
+        """Frames 4 to 8 and the sound during them."""
         file = fn.external_source(lambda: [np.frombuffer(video, "u1")], batch=True)
         sound, rate = fn.decoders.audio(file, downmix=True)
         begin = fn.cast(rate * 0.4, dtype=types.INT32)
@@ -237,7 +236,7 @@ def with_noise_as_packets(data):
 
 
 def with_lacing(data):
-    """Blocks that are said to hold several packets, and do not."""
+    """Blocks that claim to have several packets, but do not."""
     out = bytearray(data)
     for kind, begin, _ in elements(data):
         if kind == b"\xa3":

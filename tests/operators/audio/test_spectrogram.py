@@ -9,7 +9,7 @@ from penstock import fn, pipeline_def
 
 
 def mirrored(at, n):
-    """The places of a signal mirrored about its outermost elements: numpy.pad's mode 'reflect'."""
+    """Positions in a signal mirrored at its outermost elements: numpy.pad's mode "reflect"."""
     before, behind = max(0, -at.min()), max(0, at.max() - n + 1)
     return np.pad(np.arange(n), (before, behind), mode="reflect" if n > 1 else "edge")[at + before]
 

@@ -12,7 +12,7 @@ def lobes(quality):
 
 
 def reference(x, speed, quality=50.0, antialias=True):
-    """A Hann-windowed sinc around each place i * speed; faster, it is wider and as much lower."""
+    """A Hann-windowed sinc around each position i * speed; for higher speeds, it is wider and proportionally lower."""
     speed = round(float(speed), 6)
     n = int(np.ceil(len(x) / speed))
     bandwidth = min(1 / speed, 1.0) if antialias else 1.0
@@ -40,7 +40,7 @@ TestSpeeds = op_test(
         {"speed": 0.75, "quality": 80.0},
     ],
     make_input=signals(1, 16, 700, 0, 1200),
-    atol=4e-3,  # places are added up in float32 within blocks of 256, as in audio_resample and DALI
+    atol=4e-3,  # positions are accumulated in float32 within blocks of 256, as in audio_resample and DALI
     errors=[
         ({"speed": 0.0}, RuntimeError, "speed 0.0 is not a number above 0"),
         ({"speed": float("nan")}, RuntimeError, "speed nan is not a number above 0"),

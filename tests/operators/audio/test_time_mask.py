@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`audio.time_mask` and `audio.freq_mask`: widths and places by their distributions, and what is filled."""
+"""`audio.time_mask` and `audio.freq_mask`: distributions of widths and positions, and filled values."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def stretches(lines):
 @pytest.mark.parametrize("op, axis", [("freq_mask", 0), ("time_mask", 1)])
 @pytest.mark.parametrize("layout", ["ft", "tf"])
 def test_widths_and_places_are_uniform(op, axis, layout):
-    """Counts follow from a fixed seed, so the test passes always or never."""
+    """The seed is fixed, so the test passes always or never."""
     shape = (12, 9) if layout == "ft" else (9, 12)
     axis = axis if layout == "ft" else 1 - axis
     got = masked([np.ones(shape, "f4")] * 64, op, layout, batches=60, max_width=4)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kind of step against its definition, and what is drawn from a table. Policies, suites and the decorator are in
-tests/auto_aug."""
+"""Each kind of step compared with its definition, and random draws from a table. Policies, suites and the decorator are
+tested in tests/auto_aug."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def stretched(channel):
 
 
 def saturation(x, factor):
-    """The linear map that keeps R = G = B and scales the rest, in the YIQ space of NTSC."""
+    """The linear map that preserves grey and scales chroma in the YIQ space of NTSC."""
     to_yiq = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
     matrix = np.linalg.inv(to_yiq) @ np.diag([1, factor, factor]) @ to_yiq
     return saturate(x.astype("f8") @ matrix.T, "u1")
@@ -169,7 +169,7 @@ def drawn(table, n=6000, seed=1, gpu=False, threads=1, value=0, **kwargs):
 
 
 def adding(shifts, probability=1.0):
-    """Rows that add so much to a black image."""
+    """Rows that add these shifts to a black image."""
     rows = rows_of("solarize_add", np.asarray(shifts).reshape(-1, 1))[:, 0]
     rows[:, PROBABILITY] = probability
     return rows
@@ -260,7 +260,7 @@ def test_types_and_channels_that_are_refused():
 @pytest.mark.parametrize("gpu", [False, True], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 def test_steps_follow_each_other(stages, gpu):
-    """Any number of them, in place of one operator for each."""
+    """Any number of steps in one operator."""
     kinds = [("equalize", []), ("rotate", [20.0]), ("contrast", [1.5]), ("invert", [])][:stages]
     rng = np.random.default_rng(3)
     images = [rng.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((17, 13), (5, 40), (1, 1), (0, 3))]

@@ -20,7 +20,7 @@ def reference(x, horizontal=1, vertical=0, ltrb=False):
 
 
 def boxes(rng, case):
-    """Ragged counts, none at all, and boxes that reach out of the image or are turned around."""
+    """Ragged counts, no boxes, and boxes that exceed the image or are inverted."""
     return [(rng.random((n, 4)) * (3 if i == 3 else 1) - (i == 3)).astype("f4") for i, n in enumerate((3, 0, 1, 70, 9))]
 
 

@@ -7,8 +7,8 @@ from penstock import fn, pipeline_def
 
 
 def canvas_of(angle, height, width):
-    """Width and height of the image that `rotate` makes: what encloses it, with the parity of the side that
-    contributes most."""
+    """Width and height of the output of `rotate`: the enclosing size, with the parity of the side that contributes
+    most."""
     c, s = abs(np.cos(angle)), abs(np.sin(angle))
     out = []
     for own, other in ((width, height), (height, width)):
@@ -18,7 +18,7 @@ def canvas_of(angle, height, width):
 
 
 def turns_over(box, radians, extent, canvas, has_size, is_normalized):
-    """Whether a wide box is tall after a rotation, or a tall one wide. In float32, which decides at 45 degrees."""
+    """Whether a wide box becomes tall by a rotation, or a tall one wide. In float32, which matters at 45 degrees."""
     box, extent, canvas = box.astype("f4").copy(), extent.astype("f4"), canvas.astype("f4")
     if has_size:
         box[2:] += box[:2]
@@ -45,7 +45,7 @@ def reference(
     remove_threshold=0.1,
     size=None,
 ):
-    """Corners turned one by one."""
+    """Rotates the corners one by one."""
     radians = float(np.float32(angle) * np.float32(np.pi / 180))
     height, width = (int(input_shape[shape_layout.index(c)]) for c in "HW")
     extent = np.array([width, height], "f8")
@@ -85,7 +85,7 @@ COUNTS = (4, 0, 1, 60, 9)
 
 
 def boxes(rng, case):
-    """All over the image, and some that reach out of it."""
+    """Boxes in the whole image, and some that exceed it."""
     samples = []
     for n in COUNTS:
         corners = np.sort(rng.random((n, 2, 2)) * 1.2 - 0.1, axis=1)

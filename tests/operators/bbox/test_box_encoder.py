@@ -21,7 +21,7 @@ def overlaps(boxes, anchors):
 
 
 def reference(boxes, labels, anchors, criteria=0.5, offset=False, scale=1.0, means=(0,) * 4, stds=(1,) * 4):
-    """Boxes are matched in float32, as which of two that overlap alike is the larger is a question of rounding."""
+    """Boxes are matched in float32, as rounding decides between nearly equal overlaps."""
     boxes, anchors = boxes.reshape(-1, 4), np.array(anchors, "f4").reshape(-1, 4)
     of_anchors = centred(anchors.astype("f8"))
     m, labels = len(anchors), labels.reshape(-1)
@@ -69,7 +69,7 @@ def labels(rng, case):
 
 
 def special_boxes(rng, case):
-    """Twice the same, without area, turned around, beyond the image, touching anchors only, the anchors themselves."""
+    """Duplicate boxes, without area, inverted, outside the image, only touching anchors, and the anchors themselves."""
     return [
         np.float32([[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]]),
         np.float32([[0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.5, 0.5]]),
@@ -98,7 +98,7 @@ ARGS = [
         {"offset": True, "criteria": 0.3, **SSD},
     )
 ]
-# The anchors' numbers are too many for the names of cases.
+# There are too many numbers in anchors for names of cases.
 for _args in ARGS:
     _args["anchors"] = type("Anchors", (list,), {"name": f"{len(_args['anchors']) // 4}_anchors"})(_args["anchors"])
 
@@ -156,7 +156,7 @@ def test_not_a_number_finds_something_or_nothing_but_nothing_breaks():
 
 
 def test_no_anchors():
-    """Not among the errors above, as they are tried with DALI too, which crashes."""
+    """Not among the errors above, as these are also run in DALI, which crashes."""
     with pytest.raises(ValueError, match="four numbers for each anchor; got 0"):
 
         @pipeline_def(batch_size=1, num_threads=1)

@@ -98,7 +98,7 @@ def test_layouts_of_boxes(layout):
     "thresholds, share", [([0.0], 1 / 2), ([0.0, 0.0, 0.0], 1 / 4), ([1.0], 1.0), ([1.0, 0.0], 0.5)]
 )
 def test_the_whole_image_is_one_of_the_choices(thresholds, share):
-    """A threshold that no window can reach is not chosen again and again: the whole image is, in the end."""
+    """If no window can reach a threshold, the whole image is eventually chosen."""
     whole = np.float32([[0, 0, 1, 1]])
     options = {"scaling": [0.6, 0.9], "thresholds": thresholds, "aspect_ratio": [0.1, 10.0]}
     windows, boxes = draw(whole, n=1000, **options)
@@ -119,7 +119,7 @@ def test_a_limited_search_takes_the_best():
         both = [np.maximum(h - w, 0).prod(axis=1) for w, h in zip(low, high)]
         return np.max([b / (areas + 0.01 - b) for b in both], axis=0)
 
-    # With one attempt the aspect ratio may be wrong, and then it is the whole image.
+    # With one attempt, the aspect ratio may be invalid, and then the whole image is used.
     few = few[few[:, 2] < 1]
     assert least_p_value(few, free) > P_VALUE
     assert best(many).mean() > 4 * best(few).mean()
@@ -135,7 +135,7 @@ def test_one_aspect_ratio():
 
 
 def test_no_window_reaches_out_of_the_image():
-    """A square of an image that is three times as high as wide: its height is at most a third."""
+    """A square in an image that is three times as high as wide: its relative height is at most a third."""
     windows, _ = draw(NONE, scaling=[0.3, 1.0], input_shape=[100, 300], allow_no_crop=False)
     assert windows[:, :2].min() >= 0 and (windows[:, :2] + windows[:, 2:]).max() <= 1
     np.testing.assert_allclose(windows[:, 2] / windows[:, 3], 3, rtol=1e-4)
@@ -168,7 +168,7 @@ def test_windows_of_a_fixed_size(layout):
     assert (windows[:, 2:] == [10, 6]).all() and all((b == [[0, 0, 1, 1]]).all() for b in boxes)
     counts = [np.bincount(windows[:, d].astype("i8"), minlength=k) for d, k in ((0, 4), (1, 5))]
     assert [len(c) for c in counts] == [4, 5]
-    # Only windows that show the centre of the box are taken: here all but those that begin or end too far away.
+    # Only windows that contain the centre of the box are accepted: here all except those too far away.
     for d, (k, c, extent) in enumerate(((4, 10, 13), (5, 6, 10))):
         possible = np.array([i <= extent / 2 <= i + c for i in range(k)])
         assert (counts[d][~possible] == 0).all() and stats.chisquare(counts[d][possible]).pvalue > P_VALUE
@@ -271,7 +271,7 @@ def test_inputs_that_do_not_fit(boxes, labels, kwargs, text):
 
 
 def test_odd_boxes_break_nothing():
-    """Without area, turned around, a hair outside of the image."""
+    """Boxes without area, inverted, or slightly outside the image."""
     odd = np.float32([[0.5, 0.5, 0.5, 0.5], [0.6, 0.6, 0.2, 0.2], [0.5, 0.5, 1.000001, 0.9]])
     for more in ({}, {"bbox_prune_threshold": 0.0}, {"threshold_type": "overlap", "thresholds": [0.5]}):
         windows, boxes = draw(odd, n=50, total_num_attempts=20, **WIDE, **more)

@@ -7,7 +7,7 @@ from windows import accepted, drawn_by_definition
 from penstock import fn, ops, pipeline_def
 
 HEIGHT, WIDTH = 60, 80
-IMAGE = np.stack([*np.mgrid[:HEIGHT, :WIDTH], np.zeros((HEIGHT, WIDTH))], axis=-1).astype("u1")  # says where it is
+IMAGE = np.stack([*np.mgrid[:HEIGHT, :WIDTH], np.zeros((HEIGHT, WIDTH))], axis=-1).astype("u1")  # its own coordinates
 BOXES = np.float32([[0.1, 0.1, 0.5, 0.4], [0.45, 0.4, 0.95, 0.9]])
 LABELS = np.int32([3, 7])
 THRESHOLDS = (0, 0.1, 0.3, 0.5, 0.7, 0.9)
@@ -32,16 +32,16 @@ def run(n, seed=1, num_threads=2, face=fn, **kwargs):
 
 
 def windows_of(images):
-    """(n, 4) x, y, width, height in pixels, from what the pixels say."""
+    """Windows (n, 4): x, y, width, height in pixels, from the pixel values."""
     return np.array([[i[0, 0, 1], i[0, 0, 0], i.shape[1], i.shape[0]] for i in images], "f8")
 
 
 def by_definition(rng, n):
-    """n windows (relative, float64): thresholds are chosen until a window of it is accepted."""
+    """n windows (relative, float64): thresholds are drawn until a window is accepted."""
     candidates = drawn_by_definition(rng, n, [0.3, 1.0], [0.5, 2.0])
     fits = np.stack([accepted(candidates, BOXES.astype("f8"), t)[0] for t in THRESHOLDS])
-    # How often a window drawn with a threshold is accepted decides how often the threshold is the last one chosen; that
-    # a window has no allowed aspect ratio makes another choice too.
+    # The acceptance rate of a threshold determines how often it is the last one chosen; a window without an allowed
+    # aspect ratio also leads to another choice.
     free = rng.uniform(0.3, 1, (2, 100000))
     share = ((free[0] / free[1] >= 0.5) & (free[0] / free[1] <= 2)).mean()
     odds = np.array([1.0, *(share * fits.mean(axis=1))])

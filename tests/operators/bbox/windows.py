@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows drawn by random_bbox_crop, in either library, and the same search written from its definition in NumPy."""
+"""Windows drawn by random_bbox_crop in either library, and the search implemented from its definition in NumPy."""
 
 import numpy as np
 from scipy import stats
@@ -25,7 +25,7 @@ def draw(boxes, n=1500, seed=3, library=None, labels=None, **kwargs):
 
 
 def drawn_by_definition(rng, n, scaling, aspect, size=(1, 1)):
-    """Extents independent and uniform, of which those with an allowed ratio remain; places uniform inside."""
+    """Extents are independent and uniform, rejected unless the ratio is allowed; positions are uniform inside."""
     w, h = rng.uniform(*scaling, (2, 60 * n))
     ratio = w * size[0] / (h * size[1])
     w, h = (x[(ratio >= aspect[0]) & (ratio <= aspect[1])] for x in (w, h))
@@ -34,7 +34,7 @@ def drawn_by_definition(rng, n, scaling, aspect, size=(1, 1)):
 
 
 def shared_area(windows, box):
-    """(n,) the part of the box inside of each window."""
+    """Share (n,) of the box inside each window."""
     low, high = np.maximum(windows[:, :2], box[:2]), np.minimum(windows[:, :2] + windows[:, 2:], box[2:])
     return np.maximum(high - low, 0).prod(axis=1)
 
@@ -45,7 +45,7 @@ def has_centre(windows, box):
 
 
 def accepted(windows, boxes, threshold, all_boxes=True, overlap=False, prune=None):
-    """Which of the windows the definition takes; and which boxes (n, boxes) they keep."""
+    """Which windows are accepted by the definition, and which boxes (n, boxes) they keep."""
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
     both = np.stack([shared_area(windows, b) for b in boxes], axis=1)
     whole = windows[:, 2:].prod(axis=1)[:, None]
@@ -58,7 +58,7 @@ def accepted(windows, boxes, threshold, all_boxes=True, overlap=False, prune=Non
 
 
 def least_p_value(a, b):
-    """Of Kolmogorov-Smirnov tests of each column, and of what the columns mean together."""
+    """The smallest p-value of Kolmogorov-Smirnov tests of each column, and of derived quantities."""
 
     def columns(x):
         return [np.round(c, 5) for c in (*x.T, x[:, 2] / x[:, 3], x[:, 2] * x[:, 3], x[:, 0] + x[:, 1])]

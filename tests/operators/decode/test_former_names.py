@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that decoders had in DALI's first versions, which programs still have: DALI itself has dropped them."""
+"""Names of decoders in DALI's first versions, which programs still use although DALI has removed them."""
 
 from pathlib import Path
 

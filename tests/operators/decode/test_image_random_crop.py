@@ -7,7 +7,7 @@ from encoded_images import encode
 from penstock import fn, pipeline_def
 
 H, W = 100, 300
-# Red counts the row and green and blue the column, so that a window tells where it is from.
+# Red is the row, green and blue are the column, so a window's position can be read from its pixels.
 Y, X = np.mgrid[:H, :W]
 FILE = encode(Image.fromarray(np.stack([Y, X % 256, X // 256], -1).astype("u1")), "PNG", compress_level=1)
 
@@ -31,7 +31,7 @@ def windows(n=400, seed=5, num_threads=2, **kwargs):
 
 
 def expected_windows(n, area, ratio, attempts=10, seed=1):
-    """The distribution by its definition: drawn again until a window fits."""
+    """The distribution by its definition: redrawn until a window fits."""
     rng = np.random.default_rng(seed)
     out = []
     for _ in range(n):

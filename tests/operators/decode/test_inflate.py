@@ -18,7 +18,7 @@ GPU_ONLY = {"dali_differs": {"-": "DALI has it on the GPU only"}}
 
 
 def filled(data, shape, dtype):
-    """The array that begins with these bytes, and goes on with zeros."""
+    """The array that begins with these bytes, followed by zeros."""
     want = np.zeros(int(np.prod(shape)) * dtype.itemsize, "u1")
     want[: len(data)] = np.frombuffer(data, "u1")
     return want.view(dtype).reshape(shape)

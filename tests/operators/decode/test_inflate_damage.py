@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""decoders.inflate of damaged data: an error of its sample, with what is wrong, on both devices; never more."""
+"""decoders.inflate of damaged data: an error of the sample with a reason, on both devices, and nothing else."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ DAMAGED = {
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage_is_told(name, device):
-    """With the sample, on both devices; the rest of the batch is right without it."""
+    """The error states the sample, on both devices; the rest of the batch is correct."""
     damaged, text = DAMAGED[name]
     good = blocks.as_array(LONG)
     samples = [good, blocks.as_array(damaged), good]
@@ -78,7 +78,7 @@ def decoded(block, room):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(3))
 def test_spoiled_blocks_are_errors_or_what_they_say(device, seed):
-    """As the definition has it, byte by byte: of each whether it is an error, and what it becomes if it is none."""
+    """Compared with the definition, byte by byte: errors are the same, and so are the results."""
     rng = np.random.default_rng([seed, 1])
     n, room = (300, 700) if device == "cpu" or ON_REAL_GPU else (60, 700)
     coded = []

@@ -107,7 +107,7 @@ def test_errors(samples, text):
 
 
 def test_what_the_header_says_is_not_believed():
-    """Shapes that no memory holds, negative ones, code."""
+    """Shapes that are too large, negative shapes, code."""
     for shape in ("(99999999999999, 99999999)", "(-1, -8)", "(2.0,)", "[8]", "(__import__('os'),)"):
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
         file = np.frombuffer(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8), "u1")

@@ -37,7 +37,7 @@ RESIZING = {
 
 
 def both(decoding, resizing, threads=2):
-    """By one operator, and by two, as the frames between them are wanted, too."""
+    """By one operator, and by two, as the frames in between are also an output."""
 
     @pipeline_def(batch_size=3, num_threads=threads)
     def pipe():

@@ -83,7 +83,7 @@ def reference(
         frames = [start_frame + i * stride for i in range(count)]
         if pad_mode == "none":
             frames = [i for i in frames if i < n]
-    # What numpy.pad calls these modes gives the order of frames far beyond both ends.
+    # The corresponding modes of numpy.pad give the order of frames far beyond both ends.
     far = 4 * n
     modes = {"edge": "edge", "repeat": "edge", "reflect_1001": "symmetric", "symmetric": "symmetric"}
     if pad_mode in ("constant", "none"):
@@ -133,7 +133,7 @@ TestVideo = op_test(
     steps=1,
     dali_differs={"accepts:": "DALI's CPU decoder has no H.264, HEVC and MPEG-4"},
 )
-# Those that DALI's CPU decoder has; gray, as it places chroma elsewhere.
+# Codecs of DALI's CPU decoder; gray, as its chroma positions differ.
 TestGray = op_test("decoders.video", reference, layouts=("",), args=ARGUMENTS, make_input=gray_clips, steps=1)
 
 
@@ -189,7 +189,7 @@ def test_edit_lists_cut_frames_off():
     (got,) = run(file)
     assert len(got) == 7
     assert np.abs(got.astype(int) - whole[5:12]).max() <= 1
-    np.testing.assert_array_equal(decoded(file), whole[5:12])  # as FFmpeg's own demuxer has it
+    np.testing.assert_array_equal(decoded(file), whole[5:12])  # as FFmpeg's demuxer
 
 
 def test_arguments_that_differ_from_sample_to_sample():
@@ -243,7 +243,7 @@ CROPS = {
 @pytest.mark.parametrize("name", CROPS)
 @pytest.mark.parametrize("pixels", ["yuv420p", "yuv422p10le", "yuv444p"])
 def test_a_crop_of_frames_that_nobody_else_wants(name, pixels):
-    """Only the window is converted then; it equals that of whole frames."""
+    """Then only the window is converted; it is equal to that of whole frames."""
     data = np.frombuffer(clip(pixels=pixels, container="matroska", size=(48, 64), n=6), "u1")
 
     @pipeline_def(batch_size=2, num_threads=2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers of decoders.video: frames at equal distances, key frames, clips at random places. PyAV says which are
-key frames."""
+"""Samplers of decoders.video: frames at equal distances, key frames, clips at random positions. PyAV is the reference
+for key frames."""
 
 import io
 
@@ -90,7 +90,7 @@ def test_a_clip_is_placed_between_the_first_frame_and_the_last():
 
 
 def test_clips_at_random_places():
-    """All places are found, about equally often, and the same ones for the same seed."""
+    """All positions occur, about equally often, and the same ones for the same seed."""
     places = lambda: run(
         [short()] * 50, batches=8, sequence_length=3, clip_pos=lambda: fn.random.uniform(range=[0.0, 1.0])
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fn.experimental.resize is fn.resize, on both devices; the definition is held to in geometry/test_resize.py."""
+"""fn.experimental.resize is fn.resize, on both devices. geometry/test_resize.py tests the definition."""
 
 import numpy as np
 import pytest

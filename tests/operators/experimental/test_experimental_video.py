@@ -135,7 +135,8 @@ def test_uniform_samples(folder, length):
 
 
 def test_frames_that_lie_far_apart(tmp_path):
-    """What lies between their groups of pictures is not read: the span is that of the first, others come by pieces."""
+    """Data between their groups of pictures is not read: the span covers the first one, and others are read in
+    pieces."""
     path = tmp_path / "long.mp4"
     path.write_bytes(clip(n=200, size=(192, 256), codec_options=(("g", "10"), ("crf", "2"))))
     ((frames,),) = epoch(filenames=[str(path)], sequence_length=4, uniform_sample=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""experimental.inputs.video: how a video that is fed comes out in batches of sequences."""
+"""experimental.inputs.video: batches of sequences from a fed video."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_what_is_fed_is_copied():
 
 
 def test_a_sequence_knows_its_frames():
-    """What fn._video.fed_video gives to the decoder."""
+    """The inputs that fn._video.fed_video passes to the decoder."""
 
     @pipeline_def(batch_size=3, num_threads=1)
     def pipe():

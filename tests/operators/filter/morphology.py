@@ -9,7 +9,8 @@ _PADDING = {"reflect_101": "reflect", "reflect": "symmetric", "wrap": "wrap", "r
 
 
 def extreme(first, best, outside):
-    """The best under a rectangle, for images whose height is axis `first`; `outside` (element type) never is."""
+    """The extreme value in a rectangle, for images whose height is axis `first`. `outside` (element type) -> value that
+    is never selected."""
 
     def reference(x, mask_size=(3, 3), anchor=(-1, -1), iterations=1, border_mode="constant"):
         if x.size == 0:

@@ -7,7 +7,7 @@ from penstock import fn, pipeline_def
 
 
 def equalized(x, tiles_x, tiles_y, clip_limit):
-    """A plane, from the definition."""
+    """Equalises a plane, by the definition."""
     h, w = x.shape
     rest = (h % tiles_y, w % tiles_x)
     whole = np.pad(x, ((0, tiles_y - rest[0]), (0, tiles_x - rest[1])), mode="reflect") if any(rest) else x
@@ -70,7 +70,7 @@ def reference(x, tiles_x, tiles_y, clip_limit, luma_only=True, bins=256):
 
 
 def smooth(rng, case):
-    """Something like photographs, of sizes that are multiples of the tiles or not."""
+    """Similar to photographs; some sizes are multiples of the tiles."""
     samples = []
     for h, w in ((40, 48), (41, 48), (37, 50), (8, 90), (2, 3), (1, 1)):
         y, x = np.mgrid[:h, :w]
@@ -91,12 +91,12 @@ TestGray = op_test("clahe", reference, args=ARGS, make_input=gray, steps=1, shar
 TestChannels = op_test(
     "clahe", reference, args=[{**a, "luma_only": False} for a in ARGS], make_input=smooth, steps=1, share=0.03
 )
-# Rounding of L to integers leads to steps of the tables, so that the reference, in float64, is sometimes far off.
+# Rounding L to integers causes steps in the tables, so the float64 reference sometimes differs considerably.
 TestLightness = op_test("clahe", reference, args=ARGS, make_input=smooth, steps=64, share=0.8, dali_steps=2)
 
 
 def test_lightness_alone_hardly_changes_a_colour():
-    """The limit leaves uniform histograms, of which the tables are nearly straight."""
+    """The limit leaves uniform histograms, with nearly linear tables."""
     x = np.random.default_rng(5).integers(0, 256, (64, 64, 3)).astype("u1")
     light = lab(x)
     light[..., 0] = equalized(light[..., 0].astype("u1"), 1, 1, 1.0)

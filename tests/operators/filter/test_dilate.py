@@ -10,7 +10,7 @@ def outside(dtype):
 
 
 NAME = "experimental.dilate"
-# So many reach all of the image; the reference does as many as that takes.
+# This many iterations cover the whole image; the reference uses only the required number.
 REACHED = 60
 _reached = lambda x, iterations, **kw: extreme(0, np.max, outside)(x, iterations=REACHED, **kw)  # noqa: E731
 TestEndless = op_test(

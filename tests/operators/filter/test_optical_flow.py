@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On the emulated device by an engine that finds whole pixels, on a real GPU by its own."""
+"""On the emulated device with an engine that finds whole pixels, on a real GPU with its own engine."""
 
 import ctypes
 import os
@@ -10,12 +10,12 @@ import pytest
 from penstock import PipelineError, fn, pipeline_def, types
 
 EMULATED = "PENSTOCK_OPTICAL_FLOW" in os.environ
-# Content goes right and down by these pixels from frame to frame.
+# Motion of the content in pixels per frame (right, down).
 MOVES = ((0, 0), (3, -2), (-1, 4))
 
 
 def texture(height, width, channels=3, seed=3):
-    """Blobs of all sizes: no place is like another one."""
+    """Blobs of all sizes, so that every position is unique."""
     noise = np.fft.fft2(np.random.default_rng(seed).normal(size=(height, width, channels)), axes=(0, 1))
     squares = (np.fft.fftfreq(height)[:, None] ** 2 + np.fft.fftfreq(width) ** 2)[..., None]
     x = sum(s * np.fft.ifft2(noise * np.exp(-2 * (np.pi * s) ** 2 * squares), axes=(0, 1)).real for s in (2, 4, 8))
@@ -44,7 +44,7 @@ def flow(samples, hints=None, **kwargs):
 
 
 def check(got, moves=MOVES, grid=4, share=0.9):
-    """Vectors say where the content of the later frame was in the earlier one: back by the move."""
+    """Checks that vectors point to the content's position in the earlier frame: the negative motion."""
     edge = 12 // grid
     assert got.dtype == np.float32
     assert len(got) == len(moves)
@@ -95,7 +95,7 @@ def test_external_hints(hint_grid, grid):
     hints = np.zeros((3, 64 // hint_grid, 96 // hint_grid, 2), "f4") - np.array(MOVES, "f4")[:, None, None]
     (got,) = flow([frames], [hints], enable_external_hints=True, hint_grid=hint_grid, output_grid=grid)
     check(got, grid=grid)
-    if EMULATED:  # which follows hints wherever they lead
+    if EMULATED:  # the emulated engine always follows hints
         (got,) = flow(
             [frames], [hints + np.float32([0, 2])], enable_external_hints=True, hint_grid=hint_grid, output_grid=grid
         )

@@ -12,7 +12,7 @@ FLOATS = ("f2", "f4", "f8")
 
 
 def reference(x, dtype):
-    """By Python's unlimited integers and NumPy's conversion to floats."""
+    """Uses Python's unlimited integers and NumPy's conversion to floats."""
     out = np.dtype(types.to_numpy_type(dtype))
     if out.kind == "f":
         with np.errstate(over="ignore"):

@@ -21,7 +21,7 @@ TestSequences = op_test("cast_like", reference, dtypes=("u1",), layouts=("FHWC",
 
 @pytest.mark.parametrize("layout, like_layout", [("HWC", "FDHWC"), ("FHWC", "HWC"), ("FHWC", "FHWC"), ("", "FHWC")])
 def test_only_the_type_of_the_second_input_counts(layout, like_layout):
-    """Not how many frames it has."""
+    """Its number of frames is irrelevant."""
     shapes = {"HWC": (4, 6, 3), "FHWC": (2, 4, 6, 3), "FDHWC": (3, 1, 2, 2, 3), "": (4, 6, 3)}
     x, like = np.full(shapes[layout], 7, "u1"), np.zeros(shapes[like_layout], "f4")
 

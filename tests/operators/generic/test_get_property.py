@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of samples: where they came from, and their layout; on either device, without a copy of the data."""
+"""Properties of samples: source and layout, on both devices, without a copy of the data."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ def reference(
     layout="HWC",
     data=None,
 ):
-    """In float64; `data` are what mean and stddev are computed from, x if not given."""
+    """In float64. Mean and stddev are computed from `data`, by default x."""
     wide = x.astype("f8")
     data = wide if data is None else data.astype("f8")
     if axis_names is not None:
@@ -169,7 +169,7 @@ def test_batch(dtype, kwargs, device):
     [
         ([0], ((0, 3, 40), (5, 3, 40), (2, 3, 40))),  # neighbours
         ([1, 2], ((7, 0, 5), (7, 30, 5), (7, 2, 9))),  # planes
-        ([0, 2], ((3, 2500, 2), (1, 2500, 1))),  # more than are put together from parts
+        ([0, 2], ((3, 2500, 2), (1, 2500, 1))),  # more than are combined from parts
         ([0, 1], ((30, 20, 100), (1, 7, 100))),
         ([0], ((4, 1, 1), (0, 1, 1))),
     ],
@@ -178,7 +178,7 @@ def test_batch_of_other_shapes(axes, shapes, device):
     rng = np.random.default_rng(2)
     samples = [rng.normal(5, 2, s).astype("f4") for s in shapes]
     kept = [i for i in range(3) if i not in axes]
-    # The reduced axes of all samples one behind the other, as one.
+    # The reduced axes of all samples, concatenated to one.
     flat = [np.moveaxis(s, kept, range(len(kept))).reshape([s.shape[k] for k in kept] + [-1]) for s in samples]
     together = np.concatenate(flat, -1).astype("f8")
     for given in ({}, {"mean": 4.0}, {"stddev": 3.0, "epsilon": 0.25}):

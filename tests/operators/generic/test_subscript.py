@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices and slices of samples (fn.subscript) against NumPy's, and how they are written: x[1:, ..., -3:]."""
+"""Indices and slices of samples (fn.subscript) compared with NumPy, and their syntax: x[1:, ..., -3:]."""
 
 import itertools
 import random
@@ -73,7 +73,7 @@ def test_types(dtype, device):
 
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8"])
 def test_long_rows_on_the_gpu(dtype):
-    """Sixteen bytes at a time, from any place, forwards and backwards, over the ends of rows."""
+    """Sixteen bytes at a time, from any position, forwards and backwards, across the ends of rows."""
     x = samples(dtype, ((9, 70, 3), (2, 33, 1), (0, 5, 2), (1, 300, 5), (40, 17, 4)))
     for key in (
         (slice(None), slice(1, None)),
@@ -128,7 +128,7 @@ def test_subscripts_that_differ_from_sample_to_sample(device):
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_only_the_region_is_made(device):
-    """A decoder or a resize in front makes what is read, with the same values."""
+    """A preceding decoder or resize computes only the region, with the same values."""
     x = samples(shapes=((40, 50, 3), (33, 20, 3)))
 
     def resized(d):

@@ -10,7 +10,7 @@ from penstock import fn, pipeline_def, types
 
 
 def _at(i, n, policy):
-    """Index in [0, n) that stands at i, or -1."""
+    """Index in [0, n) for position i, or -1."""
     if 0 <= i < n:
         return i
     if policy in ("edge", "clamp"):
@@ -41,7 +41,7 @@ def windowed(x, start, extent, policy="error", fill=0.0):
 
 
 def converted(x, dtype):
-    """Without rounding: fractions are cut, values clamped."""
+    """Truncates fractions and clamps values."""
     if dtype is None:
         return x
     out = np.dtype(types.to_numpy_type(dtype))
@@ -113,7 +113,7 @@ TestBorders = op_test(
         {"crop": (25, 40), "crop_pos_x": per_sample(0, 1), "out_of_bounds_policy": p}
         for p in ("edge", "clamp", "reflect", "reflect_1001", "reflect_101", "wrap")
     ]
-    + [{"crop": (25, 40), "fill_values": [1, 2], "out_of_bounds_policy": "edge"}],  # which are not looked at
+    + [{"crop": (25, 40), "fill_values": [1, 2], "out_of_bounds_policy": "edge"}],  # ignored
     sizes=NOT_EMPTY,
 )
 

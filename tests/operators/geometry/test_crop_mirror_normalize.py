@@ -27,7 +27,7 @@ def window(x, layout, crop=None, crop_pos_x=0.5, crop_pos_y=0.5, crop_pos_z=0.5,
 
 
 def cropped(x, start, extent, policy, fill):
-    """The window, filled or cut where it reaches out of x; `fill` is broadcast against x."""
+    """The window, filled or trimmed outside x; `fill` is broadcast against x."""
     spans = [range(s, s + e) for s, e in zip(start, extent)]
     if policy == "trim_to_shape":
         spans = [[i for i in span if 0 <= i < n] for span, n in zip(spans, x.shape)]

@@ -6,7 +6,7 @@ from scipy import stats
 from harness import Case, op_test, run
 from penstock import fn, pipeline_def, types
 
-# Nothing moves where there is only one colour, so that this much has one right answer.
+# For a single colour, the result is independent of the random numbers.
 TestUniform = op_test(
     "jitter",
     lambda x, **kwargs: x,
@@ -22,7 +22,7 @@ TestUniform = op_test(
 
 
 def places(h, w):
-    """A picture that says of each pixel where it was."""
+    """An image whose pixel values are their positions."""
     return np.stack(np.mgrid[:h, :w][::-1], -1).astype("f4")
 
 

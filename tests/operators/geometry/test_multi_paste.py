@@ -64,7 +64,7 @@ def images(rng, dtype="u1", channels=3):
 
 
 def regions(rng, sources, canvas, relative):
-    """Random regions that fit; `relative` has the names of arguments that are given as shares."""
+    """Random regions that fit. `relative`: names of arguments given as shares."""
     columns = {name: [] for name in ("in_anchors", "shapes", "out_anchors")}
     for chosen, size in zip(sources, canvas):
         rows = []
@@ -79,7 +79,7 @@ def regions(rng, sources, canvas, relative):
             columns[name].append(rows[:, j].copy())
     for name in relative:
         absolute = columns.pop(name)
-        # Shares that mean the same number in pixels, whichever way they are rounded.
+        # Shares that give the same number of pixels with any rounding.
         away = -0.25 if name == "shapes" else 0.25
         columns[f"{name}_rel"] = []
         for v, chosen, size in zip(absolute, sources, canvas):
@@ -106,7 +106,7 @@ CASES = [
 
 
 def arguments(dtype, by_ids, relative, out):
-    """Images, arguments per sample and fixed ones. Numbers of regions differ from sample to sample."""
+    """Images, arguments per sample and constant ones. Numbers of regions differ between samples."""
     rng = np.random.default_rng(len(relative) + by_ids)
     inputs = [images(rng, dtype) for _ in range(1 if by_ids else 3)]
     n = len(SIZES)
@@ -182,7 +182,7 @@ def test_sequences():
 
 @pytest.mark.parametrize("device", ("cpu", "gpu"))
 def test_sequences_by_numbers(device):
-    """Frame by frame from the sequences that are named; of one frame they are what DALI pastes."""
+    """Frame by frame from the selected sequences; with one frame, as in DALI."""
     rng = np.random.default_rng(0)
     x = [rng.integers(0, 255, (f, 4, 5, 3)).astype("u1") for f in (2, 3, 2, 3)]
     ids = [np.int32([2, 0]), np.int32([3]), np.int32([]), np.int32([1, 3, 1])]
@@ -210,7 +210,7 @@ def test_sequences_by_numbers_need_as_many_frames():
 
 
 def test_many_inputs():
-    """More than a kernel takes by name."""
+    """More than the kernel's named inputs."""
     x = [[np.full((1, 1, 1), k + 1, "u1")] for k in range(64)]
     at = {"out_anchors": [np.int32([[k // 8, k % 8] for k in range(64)])]}
     for device in ("cpu", "gpu"):
@@ -256,7 +256,7 @@ def test_wrong_when_defined():
 
 
 def test_places_that_are_the_same_for_all_samples_as_arrays():
-    """An array of more axes than the argument has is a tensor, for functions and for classes."""
+    """An array with more axes than the argument is a tensor, for functions and for classes."""
     images = [np.arange(75, dtype=np.uint8).reshape(5, 5, 3) + i for i in range(2)]
     places = {
         "in_anchors": np.int32([[0, 0], [1, 2]]),
@@ -281,7 +281,7 @@ def test_places_that_are_the_same_for_all_samples_as_arrays():
 @pytest.mark.parametrize("picked", ([[0, 2], [1], []], [[0, 2], [1, 1], [2, 1]]))
 @pytest.mark.parametrize("device", ("cpu", "gpu"))
 def test_where_samples_come_from(tmp_path, device, picked):
-    """Those pasted, in turn; of both inputs, and after further operators."""
+    """The pasted samples, in order; of both inputs, and after further operators."""
     for name in "abc":
         (tmp_path / name).write_bytes(bytes(12))
     files = [str(tmp_path / name) for name in "abc"]
@@ -296,7 +296,7 @@ def test_where_samples_come_from(tmp_path, device, picked):
         return one, two, fn.cat(x, two)
 
     running, (a, b, c) = pipe(), files
-    for _ in range(8):  # those later are planned by programs
+    for _ in range(8):  # later ones are planned by programs
         one, two, mixed = (tuple(batch[i].source_info() for i in range(3)) for batch in running.run())
         assert one == tuple(";".join(files[i] for i in x) for x in picked)
         assert two == (f"{a};{b}", f"{b};{b}", f"{c};{a}")
@@ -304,5 +304,5 @@ def test_where_samples_come_from(tmp_path, device, picked):
     plans = [
         c.plans.counts for c in running._plan.chains.values() if any(n.op.fn_name == "multi_paste" for n in c.nodes)
     ]
-    if len(picked[1]) == 2:  # vectors of different lengths are left to the rules
+    if len(picked[1]) == 2:  # vectors of different lengths are planned by rules
         assert plans and all(p["by program"] for p in plans)

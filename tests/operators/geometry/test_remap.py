@@ -13,8 +13,8 @@ WEIRD = np.float32([np.nan, np.inf, -np.inf, 1e30, -1e30, -1, 0, 1e9])
 
 
 def reference(x, across, down, interp=LINEAR, pixel_origin="corner"):
-    """An image reaches from half a pixel before the first centre to a pixel behind the last; the border is repeated,
-    behind the last centre by the pixels for cubics, by the places for others."""
+    """An image extends from half a pixel before the first centre to a pixel after the last. The border is repeated;
+    after the last centre, cubics repeat pixels, others clamp coordinates."""
     shift = np.float32(0.5 if pixel_origin == "corner" else 0)
     at = [m.reshape(m.shape[:2]) - shift for m in (across, down)]
     if not x.size:
@@ -28,7 +28,7 @@ def reference(x, across, down, interp=LINEAR, pixel_origin="corner"):
 
 
 def maps(move, size=lambda hw: hw, channel=False):
-    """Two maps for each sample: where pixels are, moved by what `move(rng, shape)` gives."""
+    """Two maps per sample: pixel positions plus `move(rng, shape)`."""
 
     def make(rng, case):
         made = []
@@ -112,7 +112,7 @@ def nearby(value):
 @pytest.mark.parametrize("interp", (NN, LINEAR, CUBIC, LANCZOS))
 @pytest.mark.parametrize("origin", ("center", "corner"))
 def test_beside_the_border(origin, interp, device):
-    """The outer pixels until half a pixel before the first centre and a pixel behind the last, and zeros beyond."""
+    """Outer pixels up to half a pixel before the first centre and a pixel after the last, and zeros beyond."""
     x = np.float32([[[10], [20], [40]]])
     low, high = (-0.5, 3) if origin == "center" else (0, 3.5)
     columns = [low - 1, nearby(low)[0], low, low + 0.25, high - 0.25, nearby(high)[0], high, high + 1]
@@ -129,7 +129,7 @@ def test_beside_the_border(origin, interp, device):
         np.testing.assert_allclose(got[0][0, :, 0], np.float32(want) * found, rtol=1e-5)
 
 
-# What DALI 2.4 makes on a GPU, an H200, of an image that is 1 at (32, 32) and else 0, at these columns of row 32.
+# Results of DALI 2.4 on an H200 for an image that is 1 at (32, 32) and 0 elsewhere, at these columns of row 32.
 OF_DALI = [
     (30.259765625, -0.040372852), (30.611328125, -0.063810214), (31.021484375, 0.0217102052), (31.34375, 0.382522583),
     (31.783203125, 0.849695504), (32.22265625, 0.844615221), (32.662109375, 0.375687152),

@@ -36,8 +36,8 @@ def wanted_size(extent, region, k, size=None, mode="default", max_size=None, res
 
 
 def geometry(x, layout, **kw):
-    """The first axis that is resized of one sample or frame in `layout`, the input's and the output's extents along
-    these axes, and where the region that is shown begins and ends."""
+    """For a sample or frame in `layout`: the first resized axis, the extents of input and output along the resized
+    axes, and begin and end of the region of interest."""
     first = layout.find("D") if "D" in layout else layout.find("H")
     k = 3 if "D" in layout else 2
     extent = np.array(x.shape[first : first + k])
@@ -59,7 +59,7 @@ def geometry(x, layout, **kw):
 
 
 def references(x, layout, by=resamplings, **kw):
-    """What one sample or frame in `layout` may become."""
+    """Allowed results for one sample or frame in `layout`."""
     first, extent, size, lo, hi = geometry(x, layout, **kw)
     interp = kw.get("interp_type", 1)
     filters = (int(kw.get(name, interp)) for name in ("min_filter", "mag_filter"))
@@ -69,7 +69,7 @@ def references(x, layout, by=resamplings, **kw):
 
 
 def begun_twice(x, layout, **kw):
-    """As `references`, or moved by where the region begins: DALI adds that again for the axis it resizes first."""
+    """As `references`, or shifted by the region's begin, which DALI adds twice for the axis it resizes first."""
     outs = references(x, layout, **kw)
     first, _, size, lo, _ = geometry(x, layout, **kw)
     for d, m in enumerate(size):
@@ -197,7 +197,7 @@ def test_bad_sizes_name_the_sample():
 
 
 def test_only_what_is_needed_is_read():
-    """Two resizes in a row give the same pixels as one after the other, although the first makes only a window."""
+    """Two chained resizes give the same pixels as separate ones, although the first computes only a window."""
     x = np.random.default_rng(1).integers(0, 256, (60, 80, 3), "u1")
     roi = {"roi_start": (10, 12), "roi_end": (22, 30)}
 
@@ -213,7 +213,7 @@ def test_only_what_is_needed_is_read():
 
 @pytest.mark.parametrize("start, end", [([0, -3e7], [3, 3]), ([0, 0], [3, float("nan")])])
 def test_endless_regions_of_interest(start, end):
-    """Not compared with DALI, which takes all memory for them."""
+    """Not compared with DALI, which exhausts memory."""
 
     @pipeline_def(batch_size=1)
     def pipe():

@@ -8,8 +8,7 @@ from resampling_reference import finish, resample, resamplings
 
 
 def references(x, layout="HWC", crop=None, mirror=0, rounding="round", by=resamplings, **kw):
-    """What may come out: resizes, then takes the window (beyond the border: resized as if the border went on), then
-    flips."""
+    """Allowed results: resizes, crops the window (outside: resized with the border repeated), then flips."""
     first = layout.find("D") if "D" in layout else layout.find("H")
     k = 3 if "D" in layout else 2
     extent = np.array(x.shape[first : first + k])
@@ -43,7 +42,7 @@ def reference(x, layout="HWC", **kw):
 
 
 def mirrored_otherwise(x, layout, mirror=0, **kw):
-    """As asked for, or upside down instead of mirrored."""
+    """As requested, or upside down instead of mirrored."""
     return [out for m in (mirror, 2 * (mirror & 1)) for out in references(x, layout, mirror=m, **kw)]
 
 

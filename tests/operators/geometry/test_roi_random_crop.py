@@ -27,7 +27,7 @@ def draw(n=2000, inputs=None, num_threads=2, seed=1, iterations=1, **kwargs):
 
 
 def places(crop, start, end, size):
-    """All places along one axis that the definition allows."""
+    """All positions along one axis allowed by the definition."""
     candidates = range(-100, 200) if size is None else range(0, size - crop + 1)
     covers = [p for p in candidates if (p >= start and p + crop <= end) or (p <= start and p + crop >= end)]
     return covers

@@ -123,7 +123,7 @@ def test_size(height, width, angle):
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.lists(st.integers(-170, 170), min_size=1, max_size=4))
 def test_size_of_a_sequence(height, width, angles):
-    """The largest of its frames, odd where most of them are."""
+    """The largest of its frames, odd if most of them are."""
     angles = [float(a) + 0.25 for a in angles]
     extent = np.array([width, height])
     sizes = np.array([np.ceil(np.abs(rotation(a).T) @ extent - 1e-2) for a in angles])

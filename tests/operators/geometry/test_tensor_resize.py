@@ -9,7 +9,7 @@ SHAPES = [(5, 6, 3), (9, 2, 4), (1, 7, 2)]
 
 
 def reference(x, axes=None, axis_names=None, sizes=None, scales=None, alignment=0.5, size_rounding="round", **kw):
-    """Resizes the axes in question one after the other, from the definition."""
+    """Resizes the given axes one by one, by the definition."""
     if axis_names is not None:
         axes = ["HWC".index(c) for c in axis_names]
     axes = [d % x.ndim for d in (range(x.ndim) if axes is None else np.atleast_1d(axes))]
@@ -23,7 +23,7 @@ def reference(x, axes=None, axis_names=None, sizes=None, scales=None, alignment=
     region = np.abs(hi - lo)
     want = each(sizes) if scales is None else each(scales) * extent
     most, share_of = each(kw.get("max_size", np.inf)), each(alignment)
-    for d in range(x.ndim):  # the other axes ask for their own extent
+    for d in range(x.ndim):  # the other axes request their own extent
         if d not in axes:
             axes.append(d)
             n = np.float32(x.shape[d])

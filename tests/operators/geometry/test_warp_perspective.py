@@ -143,7 +143,7 @@ TestMatrixInput = op_test(
 
 @pytest.mark.parametrize("dtype, channels", [("i2", 1), ("i2", 3), ("u1", 2), ("u2", 2), ("f4", 2)])
 def test_dali_rounds_coordinates(dtype, channels):
-    """Where DALI's results are not those of the definition, they are those at coordinates in 1/32 of a pixel."""
+    """If DALI's results differ from the definition, they are those for coordinates rounded to 1/32 of a pixel."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dali = pytest.importorskip("nvidia.dali")

@@ -29,7 +29,7 @@ def evaluate(function, *batches, layouts=None, num_threads=2):
 
 
 def met(*names):
-    """The type in which types meet, as written in the documentation of DALI."""
+    """The common type, according to DALI's documentation."""
     kinds = [np.dtype(n) for n in names]
     for f in ("f8", "f4"):
         if np.dtype(f) in kinds:
@@ -57,7 +57,7 @@ def values(dtype, shape, seed=0):
 
 
 def exact(x):
-    """Python's numbers, which neither wrap nor mix signs."""
+    """Converts to Python's unlimited integers."""
     return np.array(x.tolist(), object).reshape(x.shape)
 
 
@@ -216,7 +216,7 @@ def test_other_functions():
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8", "?"])
 def test_constants(dtype):
     x = values(dtype, (5, 7), 3)
-    # On the left NumPy's scalars are Python's numbers, if 32 bits hold them.
+    # On the left, NumPy scalars count as Python numbers if they fit into 32 bits.
     constants = ((3, "i4", "i4"), (-2.5, "f4", "f4"), (np.uint8(9), "u1", "i4"), (np.float64(0.1), "f8", "f4"))
     for c, right, left in (*constants, (np.int64(2**40), "i8", "i8"), (np.int64(2), "i8", "i4")):
         for expression, t in ((lambda x, c: x - c, right), (lambda x, c: c - x, left), (lambda x, c: c < x, left)):

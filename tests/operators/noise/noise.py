@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise of one pipeline, and what every kind of it has to fulfil."""
+"""Noise from a pipeline, and checks for all kinds of noise."""
 
 import numpy as np
 import pytest
@@ -35,8 +35,8 @@ def ragged(dtype, rng=None, high=100):
 
 
 def check_determinism(op, **kwargs):
-    """The same for any number of threads, on both devices, for samples without neighbours; other numbers for other
-    seeds, samples and batches. Inputs are left alone."""
+    """Checks that noise is the same for any number of threads, on both devices, and for single samples; that it differs
+    for other seeds, samples and batches; and that inputs are unchanged."""
     for dtype in TYPES:
         samples = ragged(dtype)
         kept = [s.copy() for s in samples]

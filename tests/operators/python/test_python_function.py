@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fn.python_function and its relatives: what the function gets, what it may return, what its errors look like."""
+"""fn.python_function and similar operators: the function's arguments, results and errors."""
 
 import threading
 
@@ -112,7 +112,7 @@ def test_writing_to_the_input_harms_nobody():
 
 @pytest.mark.parametrize("depth", [1, 4])
 def test_batches_come_in_order_and_one_at_a_time(depth):
-    """Although two are in flight; also after a batch that failed on its way, and after a reset."""
+    """Although two are in flight; also after a failed batch, and after a reset."""
     calls, busy = [], threading.Lock()
 
     def function(a):

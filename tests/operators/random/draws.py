@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws of the random operators, and what holds them to a distribution."""
+"""Draws of the random operators, and tests of their distributions."""
 
 import numpy as np
 from scipy import stats
@@ -21,7 +21,7 @@ def draw(op, batch_size=64, iterations=1, num_threads=2, depth=2, seed=5, **kwar
 
 
 def many(op, **kwargs):
-    """N numbers as one sample (a kernel), as samples of one number each (batch-wise), and a few a sample."""
+    """N numbers as one sample (a kernel), as samples of one number (batch-wise), and with a few per sample."""
     yield draw(op, 1, shape=[N], **kwargs).ravel()
     yield draw(op, 1000, N // 1000, **kwargs).ravel()
     yield draw(op, 500, N // 1000, shape=[2], **kwargs).ravel()

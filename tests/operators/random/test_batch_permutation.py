@@ -14,7 +14,7 @@ def draw(n=4, batches=1, **kwargs):
     return [tuple(np.ravel(pipe.run()[0].as_array()).tolist()) for _ in range(batches)]
 
 
-# What can come out, each equally likely.
+# Possible results, all equally likely.
 ALL = {
     (False, False): set(itertools.permutations(range(4))),
     (False, True): {  # one cycle through all

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the numbers of the random operators depend on, their arguments per sample, and their errors."""
+"""Dependence of random numbers on seeds and positions, arguments per sample, and errors."""
 
 import numpy as np
 import pytest

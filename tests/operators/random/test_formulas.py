@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers are what the formulas make of Philox's words, to the last digits: a distribution test would not see an
-error of a thousandth."""
+"""Numbers are computed from Philox's words by the formulas, to the last digits: distribution tests would not detect an
+error of 0.1 %."""
 
 import numpy as np
 import pytest

@@ -85,7 +85,7 @@ def test_scalars_from_lists_of_different_number():
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_are_rounded_and_clamped(dtype):
-    """Both ends of a range half as often as the others; what lies beyond the type is its end."""
+    """Both ends of a range are half as frequent as other values; values beyond the type are clamped."""
     info = np.iinfo(types.to_numpy_type(dtype))
     x = draw("uniform", 1, shape=[20000], range=(0.0, 4.0), dtype=dtype)
     assert x.dtype == info.dtype

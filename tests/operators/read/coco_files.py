@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small data set in COCO's format: pictures that are a few bytes, and objects with polygons or masks."""
+"""A small data set in COCO's format: images of a few bytes, and objects with polygons or masks."""
 
 import json
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def masks(rng, width, height):
-    """An outline that changes sides in every column, as an uncompressed and as a compressed mask."""
+    """A mask that alternates in every column, uncompressed and compressed."""
     runs, left = [], width * height
     while left:
         runs.append(min(left, int(rng.integers(0, 40))))
@@ -16,7 +16,7 @@ def masks(rng, width, height):
 
 
 def pack(runs):
-    """As pycocotools stores runs in a text."""
+    """Encodes runs as text, as pycocotools does."""
     text = ""
     for i, run in enumerate(runs):
         value = run - runs[i - 2] if i > 2 else run
@@ -30,7 +30,7 @@ def pack(runs):
 
 
 def write(root, n_images=20, n_objects=60, crowds=True, seed=0):
-    """Writes pictures and a.json; gives what is in it."""
+    """Writes images and a.json. Returns its content."""
     rng = np.random.default_rng(seed)
     images, objects = [], []
     for i in (rng.permutation(n_images) + 1).tolist():

@@ -8,7 +8,8 @@ from penstock.core import request_limits
 
 @pytest.fixture(autouse=True)
 def no_second_requests(monkeypatch):
-    """A busy machine may be silent for two seconds; tests that count requests would count some twice."""
+    """Prevents repeated requests: on a busy machine a response may take two seconds, and tests would count requests
+    twice."""
     monkeypatch.setattr(request_limits, "DEFAULT", dataclasses.replace(request_limits.DEFAULT, hedge_s=0.0))
 
 

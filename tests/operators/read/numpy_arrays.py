@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays read by readers.numpy, and what regions of them are by the definition."""
+"""Arrays read by readers.numpy, and their regions by the definition."""
 
 import numpy as np
 

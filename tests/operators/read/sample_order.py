@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of samples: written from its definition, as a reader gives it with and without files, and as DALI."""
+"""The order of samples: from its definition, from readers with and without files, and as in DALI."""
 
 import itertools
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def begin(shard: int, size: int, num_shards: int) -> int:
 
 
 def epoch_of_shard(size, num_shards=1, shard_id=0, stick_to_shard=False, pad_last_batch=False, batch=1, epoch=0):
-    """What one shard gives in one epoch. Without sticking it moves on to the next shard with each epoch; padding
+    """The samples of one shard in one epoch. Without sticking, it moves to the next shard with each epoch; padding
     repeats the last sample up to the size of the largest shard and then to whole batches."""
     shard = shard_id if stick_to_shard else (shard_id + epoch) % num_shards
     samples = list(range(begin(shard, size, num_shards), begin(shard + 1, size, num_shards)))
@@ -27,7 +27,7 @@ def epoch_of_shard(size, num_shards=1, shard_id=0, stick_to_shard=False, pad_las
 
 
 def batches(size: int, batch: int, **kwargs) -> Iterator[list[int]]:
-    """The endless sequence of batches; without padding they run on into the next epoch."""
+    """The endless sequence of batches; without padding, they continue into the next epoch."""
     stream = (s for e in itertools.count() for s in epoch_of_shard(size, batch=batch, epoch=e, **kwargs))
     while True:
         yield list(itertools.islice(stream, batch))

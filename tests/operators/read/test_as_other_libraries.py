@@ -15,7 +15,7 @@ from penstock import fn, pipeline_def, tfrecord
 
 @pytest.fixture(scope="module")
 def example_class():
-    """tensorflow.train.Example as protobuf makes it from its definition."""
+    """tensorflow.train.Example, created by protobuf from its definition."""
     pytest.importorskip("google.protobuf", reason="protobuf is not installed")
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -74,7 +74,7 @@ def test_examples_that_protobuf_writes(example_class, tmp_path):
 
 
 def test_examples_that_protobuf_reads(example_class, tmp_path):
-    """Lists that are not packed, as older writers have them, features and lists in parts."""
+    """Unpacked lists, as written by older writers, and features and lists split into parts."""
     t = tfrecord_files
     records = [
         t.example({"i": t.integers(1, -5, 1 << 40), "f": t.floats(1, 2.5), "s": t.strings(b"abc")}),
@@ -145,7 +145,7 @@ def test_archives_that_webdataset_writes(tmp_path):
 
 @pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_archives_as_webdataset_groups_them(tmp_path, kind):
-    """Samples are neighbours of one name up to its first dot, in any folder."""
+    """A sample consists of adjacent files with the same name up to the first dot, in any folder."""
     names = ["a/1.jpg", "a/1.cls", "b/1.jpg", "b/1.cls", "b.x/2.jpg", "b.x/2.cls", "c.jpg", "c.cls", "ü.jpg", "ü.cls"]
     names += [] if kind == tarfile.USTAR_FORMAT else ["n" * 200 + ".jpg", "n" * 200 + ".cls"]
     with tarfile.open(tmp_path / "a.tar", "w", format=kind) as archive:

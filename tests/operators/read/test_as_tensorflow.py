@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.tfrecord, against the records that tf.io writes and tf.data reads. `make frameworks` runs it."""
+"""readers.tfrecord, compared with tf.data on records written by tf.io. Run by `make frameworks`."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ N = 60
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Numbers of every sign and size, and any number of them; every fifth record lacks the list."""
+    """Numbers of every sign and size, in lists of any length. Every fifth record lacks the list."""
     path = str(tmp_path_factory.mktemp("tf") / "a.tfrecord")
     rng = np.random.default_rng(1)
     with tf.io.TFRecordWriter(path) as writer:

@@ -73,7 +73,7 @@ def test_epochs_have_each_sample_once_in_batches_of_one_range(size, n, batch, nu
 
 
 def test_padding_is_small():
-    """Against random batches: the share of padded batches that is padding."""
+    """The share of padding in padded batches, compared with random batches."""
     lengths = np.random.default_rng(1).gamma(2.0, 5.0, 5000)
 
     def waste(source):
@@ -86,7 +86,7 @@ def test_padding_is_small():
 
 
 def test_batches_come_in_random_order_and_of_random_samples():
-    """Counts follow from fixed seeds, so these tests either always pass or never."""
+    """The seeds are fixed, so the result never changes."""
     lengths = np.arange(24.0)
     (source,) = shards(1, 4, lengths, num_buckets=3)  # ranges of 8 samples, of two batches each
     epochs = [np.array([take(source, 4) for _ in range(6)]) for _ in range(3000)]
@@ -111,7 +111,7 @@ def test_draws_and_seeds():
 @given(before=st.integers(0, 30), counts=st.lists(st.integers(1, 4), min_size=2, max_size=4), batch=st.integers(1, 6))
 @settings(deadline=None, max_examples=60)
 def test_going_on_with_other_shards(shuffle, before, counts, batch):
-    """Together the shards give each sample of each epoch exactly once."""
+    """Together, the shards read each sample exactly once per epoch."""
     seen, state, size = {}, None, 41
     for n in counts:
         sources = shards(n, batch, LENGTHS[:size], own_seed=5, shuffle=shuffle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are read by URL are asked for far ahead, whatever the depth of the queue; no more of them are made."""
+"""Batches read by URL are requested far ahead, whatever the queue depth, but not more batches are produced."""
 
 import io
 import tarfile
@@ -122,7 +122,7 @@ def test_it_is_explained(server):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_bytes_that_are_read_ahead_are_limited(known):
-    """Of whole objects, whose sizes are known when they come, and of samples in one object."""
+    """For whole objects, whose sizes are known on arrival, and for samples in one object."""
     n, size, most = 400, 10_000, 100_000
     contents = [b"%06d" % i + bytes(size - 6) for i in range(n)]
     shard = io.BytesIO()

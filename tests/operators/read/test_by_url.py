@@ -105,7 +105,7 @@ def database(root):
 
 
 def tensors(root):
-    """Pairs of an encoded picture and an int32, as Caffe2 keeps them."""
+    """Pairs of an encoded image and an int32, as stored by Caffe2."""
     root.mkdir(parents=True)
     with lmdb.open(str(root / "db"), map_size=1 << 24) as env, env.begin(write=True) as records:
         for i in range(30):
@@ -191,7 +191,7 @@ FEATURES = {
     "y": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
 }
 VIDEO = fn.experimental.readers.video
-# What is written, the reader of it, and its arguments by where it is.
+# The writer, the reader, and a function that returns the reader's arguments for a location.
 READERS = {
     "file": (
         *(files, fn.readers.file),

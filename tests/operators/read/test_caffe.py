@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.caffe and the LMDB files it reads: against py-lmdb and messages made by hand, and what it says of damage."""
+"""readers.caffe and its LMDB files: compared with py-lmdb and handmade messages, and errors for damaged files."""
 
 import os
 import struct
@@ -23,7 +23,7 @@ def varint(n):
 
 
 def field(number, value):
-    """A number or bytes in protobuf's wire format."""
+    """An integer or bytes in protobuf's wire format."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value % 2**64)
     return varint(number << 3 | 2) + varint(len(value)) + value
@@ -56,7 +56,7 @@ def values(path):
 
 @pytest.mark.parametrize("n, most", [(0, 0), (1, 10), (5, 3000), (300, 20), (5000, 30), (200, 20000), (3000, 5000)])
 def test_all_values_are_found(tmp_path, n, most):
-    """In the order of the keys: inside of pages and on pages of their own, in trees of several levels."""
+    """In the order of the keys: values inside pages and on their own pages, in trees of several levels."""
     rng = np.random.default_rng(n)
     records = {rng.bytes(int(rng.integers(1, 400))): rng.bytes(int(rng.integers(0, most + 1))) for _ in range(n)}
     path = write(tmp_path / "db", records.items())
@@ -64,7 +64,7 @@ def test_all_values_are_found(tmp_path, n, most):
 
 
 def test_after_changes(tmp_path):
-    """The later of two transactions counts, and pages that are free again are not looked at."""
+    """The later of two transactions is used, and free pages are not read."""
     path = write(tmp_path / "db", [(b"%04d" % i, b"x" * i) for i in range(2000)])
     with lmdb.open(path, map_size=1 << 30) as env:
         with env.begin(write=True) as txn:
@@ -198,7 +198,7 @@ def depths(b, depth):
 
 
 def circle(b):
-    """All children of the root are the same page."""
+    """Makes the same page every child of the root."""
     root = min(struct.unpack_from("<Q", b, META + 72 + 40)[0], struct.unpack_from("<Q", b, PAGE + META + 112)[0])
     (lower,) = struct.unpack_from("<H", b, root * PAGE + 12)
     nodes = struct.unpack_from(f"<{(lower - 16) // 2}H", b, root * PAGE + 16)
@@ -229,7 +229,7 @@ def test_empty_database(tmp_path):
 
 
 def test_nodes_that_overlap(tmp_path):
-    """Else a small file could say that it has gigabytes of keys."""
+    """Otherwise a small file could claim gigabytes of keys."""
     path = write(tmp_path / "db", [(b"%08d" % i, b"x" * 90) for i in range(30)])
     file = tmp_path / "db" / "data.mdb"
     content = file.read_bytes()

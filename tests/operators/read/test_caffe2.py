@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.caffe2: tensors of records made by hand, and what it says of damaged ones."""
+"""readers.caffe2: tensors of handmade records, and errors for damaged ones."""
 
 import numpy as np
 import pytest

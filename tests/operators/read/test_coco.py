@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.coco: boxes, labels and masks against the definition and pycocotools, and what it says of damaged files."""
+"""readers.coco: boxes, labels and masks compared with the definition and pycocotools, and errors for damaged files."""
 
 import json
 import random
@@ -100,7 +100,7 @@ def test_polygons(data, ratio, name, each):
 
 
 def pixels(mask, everything, image, label_of):
-    """The mask of each object as pycocotools has it, larger labels on top."""
+    """The masks of pycocotools, larger labels on top."""
     height, width = image["height"], image["width"]
     out = np.zeros((height, width, 1), "i4")
     for a in sorted(objects_of(everything, image), key=label_of):
@@ -136,7 +136,7 @@ def one_object(root, segmentation, size=(30, 40), **more):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_polygons_of_all_kinds(tmp_path, seed):
-    """Steep and flat ones, on the grid and off it, with vertices twice, outside, and far away."""
+    """Steep and flat polygons, on and off the grid, with repeated, outside and far away vertices."""
     mask = pytest.importorskip("pycocotools.mask")
     rng = np.random.default_rng(seed)
     for k in range(60):
@@ -174,7 +174,7 @@ def test_keys_in_any_order_and_text_of_all_kinds(tmp_path):
 
 
 def test_long_file_is_read_in_pieces(tmp_path):
-    """Every token comes to lie across the end of a piece once."""
+    """Every token crosses the end of a piece once."""
     everything = coco_files.write(tmp_path, 20, 4000)
     short = [[x.tolist() for x in outputs] for outputs in read(tmp_path, polygon_masks=True)]
     for shift in (1, 7, 100):
@@ -330,7 +330,7 @@ def test_errors(data, kwargs, error):
 
 
 def test_numbers_are_rounded_as_python_does(tmp_path):
-    """Short ones, which are read 8 digits at a time, long ones, and those with exponents."""
+    """Short numbers, which are read 8 digits at a time, long ones, and numbers with exponents."""
     r = random.Random(0)
     texts = [str(r.randrange(10 ** r.randrange(1, 22))) for _ in range(3000)]
     texts += [f"{r.uniform(-1000, 1000):.{r.randrange(1, 20)}f}" for _ in range(6000)]

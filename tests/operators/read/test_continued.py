@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader that goes on with another number of shards: what was left of the epoch is read once, whoever reads it."""
+"""A reader that resumes with another number of shards: the rest of the epoch is read exactly once."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ WAYS["sticking buffer"] = {"random_shuffle": True, "stick_to_shard": True}
 
 
 def shards_of(size, n, **kwargs):
-    """Seeds of shards play no part, but for buffers."""
+    """The seeds of shards matter for buffers only."""
     seeds = [0] * n if kwargs.get("random_shuffle") else range(n)
     return [numbers(size, num_shards=n, shard_id=i, seed=seeds[i], **kwargs) for i in range(n)]
 
@@ -34,7 +34,7 @@ def take(source, n) -> list[tuple[int, int]]:
 )
 @settings(deadline=None, max_examples=150)
 def test_every_sample_once_an_epoch(size, counts, batches, batch, way, data):
-    """However often the number of shards changes and from whichever shard's checkpoint they all go on."""
+    """However often the number of shards changes, and whichever shard's checkpoint is used."""
     seen = []
     sources = shards_of(size, counts[0], **WAYS[way])
     for n, count in zip(batches, counts[1:]):
@@ -55,7 +55,7 @@ def test_every_sample_once_an_epoch(size, counts, batches, batch, way, data):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("n", [1, 3])
 def test_any_shard_of_the_same_number(way, n):
-    """Shards are told by one of them where all are."""
+    """The checkpoint of one shard has the position of all."""
     sources = shards_of(20, n, **WAYS[way])
     for s in sources:
         for _ in range(4):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.file: which files it finds, what it gives for each, and what it says when it can't."""
+"""readers.file: which files it finds, its outputs, and its errors."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def reader(**kwargs):
 
 
 def read(make=reader, **kwargs) -> list[tuple[str, int]]:
-    """(content, label) of one epoch."""
+    """(content, label) of the samples of one epoch."""
     pipe = make(**kwargs)
     pipe.build()
     left, found = pipe.epoch_size("reader"), []
@@ -30,7 +30,7 @@ def read(make=reader, **kwargs) -> list[tuple[str, int]]:
     return found[: pipe.epoch_size("reader")]
 
 
-# Each file holds its own name, so that contents say which file was read.
+# Each file contains its own name, so contents identify the file.
 FILES = [
     *("b/2.jpg", "b/10.jpg", "b/1.JPG", "b/deep/not_visited.jpg", "B/x.png", "a b/y y.webp", "a b/.hidden.jpg"),
     *(".dot/z.bmp", "in_no_class.jpg", "c/notes.txt", "d1/q.Tiff", "é/ü.jpg", "c/[x].jpg", "c/a.jpg", "c/^.jpg"),
@@ -321,7 +321,8 @@ def test_wrong_lists(tmp_path, text, says):
 
 
 def test_a_class_folder_that_may_not_be_listed(tree, monkeypatch):
-    """Said rather than left out. The refusal is made up: tests may run as root, whom nothing is refused."""
+    """Is an error instead of being skipped. The failure is simulated, as tests may run as root, who has all
+    permissions."""
     scandir = os.scandir
 
     def refusing(path):

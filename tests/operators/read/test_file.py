@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.file: which files it finds, what it reads, and what it says about those that can't be read."""
+"""readers.file: which files it finds, what it reads, and errors for unreadable files."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ from penstock.core.kernels import library
 
 @pytest.fixture
 def tree(tmp_path):
-    """Class folders with files whose content is their path."""
+    """Class folders with files that contain their own path."""
     root = tmp_path / "data"
     for folder in ("b", "a", "B", "10", "9", ".hidden"):
         (root / folder).mkdir(parents=True)
@@ -49,7 +49,7 @@ def found(**kwargs):
 
 
 def by_hand(root, wanted, folders=None):
-    """The definition: sub-folders, in the order of their bytes, are the classes; in them the files that match."""
+    """The definition: subfolders in byte order are the classes, with the matching files in them."""
     out = []
     names = sorted((n for n in os.listdir(root) if os.path.isdir(root / n)), key=os.fsencode)
     for label, folder in enumerate(n for n in names if folders is None or folders(n)):
@@ -206,7 +206,7 @@ def test_no_permission(tree):
 
 
 def test_unreadable_files(tree):
-    """Each gives an error with its path, and neither hangs nor leaks; the pipeline runs on."""
+    """Each is an error with its path, without hangs or leaks, and the pipeline continues."""
     os.mkfifo(tree / "a" / "pipe.jpg")
     (tree / "a" / "hollow.jpg").write_bytes(b"")
     (tree / "a" / "loop.jpg").symlink_to("loop.jpg")
@@ -241,7 +241,7 @@ def test_unreadable_files(tree):
 
 
 def test_files_that_change_while_they_are_read(tmp_path):
-    """A file that is cut short or replaced meanwhile gives an error or one of its contents, never anything else."""
+    """A file that is truncated or replaced while reading is an error or has its old or new content."""
     path = tmp_path / "changing"
     stop = threading.Event()
     path.write_bytes(b"\x01" * 3_000_000)
@@ -272,7 +272,7 @@ def test_files_that_change_while_they_are_read(tmp_path):
 
 
 def test_many_at_once(tmp_path):
-    """More files than a process may have open."""
+    """More files than a process may open."""
     for i in range(50):
         (tmp_path / f"{i}").write_text(f"{i}")
     files = [str(tmp_path / f"{i % 50}") for i in range(5000)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""experimental.readers.fits: types, shapes and scaling by the standard's definition and astropy, and damaged files."""
+"""experimental.readers.fits: types, shapes and scaling compared with the standard and astropy, and damaged files."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def read(path, **kwargs):
 
 
 def hdu(stored, *cards, primary=False):
-    """An HDU by the definition; `stored` are the numbers as they are in the file."""
+    """An HDU by the definition. `stored` has the numbers as stored in the file."""
     stored = np.asarray(stored)
     bitpix = stored.dtype.itemsize * (-8 if stored.dtype.kind == "f" else 8)
     first = "SIMPLE  =                    T" if primary else "XTENSION= 'IMAGE   '"
@@ -107,7 +107,7 @@ def test_as_astropy(tmp_path, dtype):
     ids=str,
 )
 def test_scaled(tmp_path, dtype, scale, zero, wanted):
-    """BSCALE * stored + BZERO in double precision, and the type that holds it."""
+    """BSCALE * stored + BZERO in double precision, converted to a type that can represent it."""
     x = numbers(dtype, (11, 13))
     if x.dtype.kind == "f":
         x = np.random.default_rng(0).normal(size=(11, 13)).astype(dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""experimental.readers.fits: images compressed by HCOMPRESS_1, as astropy (by CFITSIO's code) unpacks them."""
+"""experimental.readers.fits: images compressed with HCOMPRESS_1, compared with astropy (CFITSIO's code)."""
 
 import struct
 
@@ -17,7 +17,7 @@ HCOMPRESS = {"compression_type": "HCOMPRESS_1"}
 @pytest.mark.parametrize("scale", [0, 2, -9, 40])
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "u2", "u4"])
 def test_integers(tmp_path, dtype, scale, is_smooth):
-    """Without loss, and with: differences are rounded to multiples of the scale."""
+    """Lossless and lossy: differences are rounded to multiples of the scale."""
     data = (SMOOTH / 8 if dtype == "u1" else SMOOTH).astype(dtype)
     options = {"hcomp_scale": scale, "hcomp_smooth": is_smooth}
     for tile in (None, (18, 32), (50, 70), (5, 5), (9, 70), (13, 19)):
@@ -36,7 +36,7 @@ def test_smoothing_changes_pixels(tmp_path):
 @pytest.mark.parametrize("shape", [(4, 4), (5, 4), (4, 9), (8, 64), (31, 33), (129, 5), (64, 64), (100, 257)], ids=str)
 @pytest.mark.parametrize("is_smooth", [0, 1])
 def test_sizes(tmp_path, shape, is_smooth):
-    """Pictures in which most is 0, pictures of noise, negative ones, and those that are equal everywhere."""
+    """Images that are mostly 0, noise, negative or constant."""
     rng = np.random.default_rng(2)
     noise = rng.integers(-(2**15), 2**15, shape)
     stars = np.where(rng.random(shape) < 0.02, noise, 0)
@@ -57,12 +57,12 @@ def test_quantised_floats(tmp_path, dtype, method):
 
 
 def test_planes(tmp_path):
-    """Three dimensions: a tile has two of them."""
+    """Three-dimensional images with two-dimensional tiles."""
     data = np.stack([SMOOTH.astype("i2") + k for k in range(3)])
     check(tmp_path / "x.fits", data, **HCOMPRESS, tile_shape=(1, 20, 35))
 
 
-# A tile of 2 x 2 pixels 5, 5, 5, 5: their sum is all there is.
+# A tile of 2 x 2 pixels 5, 5, 5, 5: only their sum is not 0.
 HEAD = struct.pack(">HiiiqBBB", 0xDD99, 2, 2, 0, 20, 0, 0, 0)
 
 
@@ -100,7 +100,7 @@ def test_damaged(tmp_path, code, error):
 
 
 def test_pixels_that_nothing_holds(tmp_path):
-    """2^40 of them, in 27 bytes."""
+    """2^40 pixels in 27 bytes."""
     size = {"ZNAXIS1": 2**20, "ZNAXIS2": 2**20, "ZTILE1": 2**20, "ZTILE2": 2**20}
     (tmp_path / "x.fits").write_bytes(tile(HEAD + b"\0", **size))
     with pytest.raises(RuntimeError, match="more than .* bytes can hold"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""experimental.readers.fits: images compressed by tiles, as astropy (by CFITSIO's codes) packs and unpacks them."""
+"""experimental.readers.fits: tile-compressed images, compressed and decompressed by astropy (CFITSIO's codes)."""
 
 import gzip
 import struct
@@ -25,7 +25,7 @@ def read(path, hdu=2, on_error="raise"):
 
 
 def pack(path, data, **kwargs):
-    """What astropy reads of it."""
+    """Compresses `data` to a file and returns what astropy reads from it."""
     hdus = astropy.HDUList([astropy.PrimaryHDU(), astropy.CompImageHDU(data, **kwargs)])
     hdus.writeto(path, overwrite=True)
     with astropy.open(path) as file:
@@ -54,7 +54,7 @@ def test_images(tmp_path, code, dtype, tile):
 @pytest.mark.parametrize("tile", [None, (16, 32)], ids=str)
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4"])
 def test_masks(tmp_path, dtype, tile):
-    """PLIO, for whole numbers below 2^24 in long runs."""
+    """PLIO, for integers below 2^24 in long runs."""
     data = np.random.default_rng(0).integers(-3, 3, (50, 70)).clip(0)
     data[10:30, 5:60] = 5 if dtype == "u1" else 30000
     if dtype == "i4":
@@ -84,7 +84,7 @@ def test_floats_without_loss(tmp_path, code):
 
 
 def test_tiles_that_can_not_be_quantised(tmp_path):
-    """Some tiles hold the floats themselves, in columns of their own."""
+    """Some tiles have unquantised floats, in separate columns."""
     rng = np.random.default_rng(0)
     check(tmp_path / "x.fits", rng.normal(0, 1e30, (40, 40)).astype("f4"), compression_type="RICE_1")
     mixed = SMOOTH.astype("f4")
@@ -119,7 +119,7 @@ def test_an_image_of_before_and_behind(tmp_path):
 
 
 def table(cards, rows=b"", heap=b"", form="1PB(9)"):
-    """An HDU of one column of compressed data, by the standard."""
+    """An HDU with one column of compressed data, by the standard."""
     given = {
         **{"XTENSION": "'BINTABLE'", "BITPIX": 8, "NAXIS": 2, "NAXIS1": 8, "NAXIS2": len(rows) // 8},
         **{"PCOUNT": len(heap), "GCOUNT": 1, "TFIELDS": 1, "TTYPE1": "'COMPRESSED_DATA'", "TFORM1": f"'{form}'"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of videos that are kept in the user's cache: what was found is found again, and not looked for twice."""
+"""Video indices in the user's cache: a file is scanned once, and the stored index is the same as a new one."""
 
 import os
 
@@ -16,7 +16,7 @@ pytestmark = needs("av")
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """The files of the cache; every scan is worth keeping."""
+    """Returns the files of the cache. Every scan is stored, however short."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(_kept_tables, "_WORTH_IT_S", 0)
     return lambda: [os.path.join(_kept_tables.folder(), f) for f in os.listdir(_kept_tables.folder())]
@@ -24,7 +24,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scans(monkeypatch):
-    """How often files were scanned."""
+    """Counts the scans of files."""
     counts, real = [], _videos.Videos._scan
     monkeypatch.setattr(_videos.Videos, "_scan", lambda self: (counts.append(1), real(self)))
     return counts

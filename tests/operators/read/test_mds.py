@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.mds: against shards of MosaicML Streaming, and against shards written here by the definition."""
+"""readers.mds: shards of MosaicML Streaming, and shards written here by the definition."""
 
 import base64
 import bz2
@@ -50,7 +50,8 @@ def samples(n=10):
 
 
 def encode(sample):
-    """A sample by the definition: sizes of what has none that is fixed, then the columns by their names."""
+    """A sample by the definition: the sizes of columns without a fixed size, then the columns in the order of their
+    names."""
     as_bytes = {
         "image": sample["image"],
         "label": np.int64(sample["label"]).tobytes(),
@@ -222,7 +223,7 @@ def test_a_shard_that_lies_unpacked_beside_is_taken(tmp_path, cache):
 
 
 def test_what_the_engine_gives(tmp_path):
-    """Shards, shuffling, several folders, sources and checkpoints, without a line of code of the reader."""
+    """Shards, shuffling, several folders, sources and checkpoints, which need no code in the reader."""
     path = [write(tmp_path / "a", 10), write(tmp_path / "b", 7)]
     labels = [s["label"] for n in (10, 7) for s in samples(n)]
     assert [g["label"].item() for g in read(path, ("label", "image"))] == labels

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fn.mix: which reader each sample comes from, and that nothing else of what the readers give changes."""
+"""fn.mix: which reader each sample comes from, and that the samples are those of the readers."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SIZES = (30, 7, 12)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Three folders of files; the label of a file is its number among all, its content its name."""
+    """Three folders of files. The label of a file is its number among all files, its content is its name."""
     root = tmp_path_factory.mktemp("mix")
     found, first = [], 0
     for k, n in enumerate(SIZES):
@@ -160,7 +160,7 @@ def test_checkpoints(folders, order):
 
 
 def test_resumed_with_other_shards(folders):
-    """Every reader goes on with what was left of its epoch."""
+    """Every reader continues with the rest of its epoch."""
     kwargs = {"weights": [1, 1, 1], "batch_size": 4, "shuffle": "global", "mix": {"seed": 2}}
     saving = {"enable_checkpointing": True}
     two = [build(folders, num_shards=2, shard_id=i, pipeline=saving, **kwargs) for i in range(2)]
@@ -218,7 +218,7 @@ def test_epochs_of_iterators(folders):
 
 
 def test_other_kinds_of_outputs(folders, tmp_path):
-    """Some outputs of each, also one, and those of different readers."""
+    """Several outputs, one output, and outputs of different readers."""
     np.save(tmp_path / "a.npy", np.frombuffer(b"an array", "u1"))
 
     @pipeline_def(batch_size=6, num_threads=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.mxnet: records written by hand come out as they were; damaged files are errors that say where."""
+"""readers.mxnet: handmade records are read unchanged; damaged files are errors with the position."""
 
 import struct
 
@@ -23,7 +23,7 @@ def part(kind, data):
 
 
 def record(data):
-    """Where the magic number lies in the data, at multiples of four, the data is cut there and it is left out."""
+    """Data is split at each magic number at a multiple of four bytes, and the magic number is omitted."""
     parts, begin = [], 0
     for at in range(0, len(data) - 3, 4):
         if data[at : at + 4] == MAGIC:

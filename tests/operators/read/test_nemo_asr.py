@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.nemo_asr: entries of manifests, parts of recordings, and lines that are no entries."""
+"""readers.nemo_asr: manifest entries, parts of recordings, and invalid lines."""
 
 import json
 import struct
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def manifest(folder, lines, name="train.json"):
-    """Entries, or lines as they are; paths are in the folder."""
+    """Writes a manifest of entries or raw lines. Paths are relative to the folder."""
     text = []
     for line in lines:
         if isinstance(line, dict):
@@ -105,7 +105,7 @@ def test_channels_and_types(folder):
 def test_parts(folder, part, begin, end):
     path = manifest(folder, [part])
     np.testing.assert_array_equal(read(path)[0][0], mono("a.wav")[begin:end])
-    # A part is resampled as if nothing were around it.
+    # A part is resampled without its surroundings.
     got, rate, _ = read(path, sample_rate=11025.0, quality=20.0)[0]
 
     @pipeline_def(batch_size=1)
@@ -200,13 +200,13 @@ def test_recordings_that_cannot_be_read(folder):
 
 
 def bytes_read():
-    """By this process so far."""
+    """Bytes read by this process so far."""
     return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
 
 
 @pytest.mark.parametrize("more", [{}, {"sample_rate": 4000.0}], ids=["as it is", "resampled"])
 def test_of_a_long_recording_only_the_parts_are_read(folder, more):
-    """More than 2^31 samples, most of which take no room on the disk."""
+    """A sparse file of more than 2^31 samples."""
     rate, size, x = 8000, 2**31 + 90000, np.random.default_rng(0).integers(0, 256, 4000, "u1")
     header = b"RIFF\xff\xff\xff\xffWAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, rate, rate, 1, 8)
     header += b"data" + struct.pack("<I", size)
@@ -230,7 +230,7 @@ def test_of_a_long_recording_only_the_parts_are_read(folder, more):
 
 
 def test_parts_of_files_whose_beginning_does_not_say_where_the_samples_are(folder):
-    """A chunk of text in front of the samples, longer than what is read of a file first; and other formats."""
+    """A text chunk before the samples that is longer than the first read of a file, and other formats."""
     wav = (folder / "a.wav").read_bytes()
     for extra in (4, 4000, 4048, 4052, 4060, 9000):
         note = b"LIST" + struct.pack("<I", extra) + bytes(extra)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.numpy: arrays against NumPy, and what it says of damaged files; test_numpy_regions.py has regions."""
+"""readers.numpy: arrays compared with NumPy, and errors for damaged files. For regions, see test_numpy_regions.py."""
 
 import os
 

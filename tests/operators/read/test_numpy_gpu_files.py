@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.numpy with device="gpu" by GPUDirect Storage: with a cuFile of tests/emulator."""
+"""readers.numpy with device="gpu" and GPUDirect Storage, with the cuFile of tests/emulator."""
 
 import ctypes
 import os
@@ -32,7 +32,7 @@ def stub(monkeypatch):
 
 
 def arrays(folder, n=6, even=True):
-    """Of several shapes; a cuFile that takes no files of odd sizes takes these, or none of them."""
+    """Files of several shapes, with even sizes or with odd sizes, which some versions of cuFile reject."""
     found = [np.random.default_rng(i).integers(0, 250, (5 + i, 40, 7 + i), "u1") for i in range(n)]
     for i, x in enumerate(found):
         path = folder / f"{i}.npy"
@@ -116,7 +116,7 @@ def test_other_regions_come_by_the_host(tmp_path, stub, kwargs):
 
 
 def test_both_in_one_batch(tmp_path, stub):
-    """Arrays in Fortran's order have to be turned, which the CPU does."""
+    """Arrays in Fortran order have to be transposed, which is done by the CPU."""
     x = arrays(tmp_path)
     np.save(tmp_path / "3.npy", np.asfortranarray(x[3]))
     got = run(build(tmp_path))[0]

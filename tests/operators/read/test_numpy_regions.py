@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.numpy: regions of arrays, constants and data, against NumPy, how much is read, and copies to the GPU."""
+"""readers.numpy: regions given as constants and as data, compared with NumPy; how much is read; copies to the GPU."""
 
 import itertools
 import os
@@ -44,7 +44,7 @@ def test_padding_and_trimming(tmp_path, order, dtype, fill, start, end):
     x = np.random.default_rng(0).integers(0, 2, (5, 6)).astype(dtype)
     np.save(tmp_path / "x.npy", np.asarray(x, order=order))
     kwargs = {"roi_start": list(start), "roi_end": list(end)}
-    # Integers are rounded, halves away from zero, and clamped.
+    # Integers are rounded (ties away from zero) and clamped.
     value = {"u1": 255, "i4": -3}.get(dtype, fill)
     padded = np.full((30, 30), value, x.dtype)
     padded[10:15, 10:16] = x
@@ -58,7 +58,7 @@ def test_padding_and_trimming(tmp_path, order, dtype, fill, start, end):
 
 @pytest.mark.parametrize("order", "CF")
 def test_only_the_rows_of_the_region_are_read(tmp_path, order):
-    """At most a tenth more than the rows (columns, in Fortran's order) of the region."""
+    """At most a tenth more than the rows (in Fortran order, columns) of the region."""
     x = np.random.default_rng(0).random((1000, 500))
     np.save(tmp_path / "x.npy", np.asarray(x, order=order))
     axis = 0 if order == "C" else 1
@@ -70,7 +70,7 @@ def test_only_the_rows_of_the_region_are_read(tmp_path, order):
     wanted = x[37 : 37 + rows] if order == "C" else x[:, 37 : 37 + rows]
     assert_same(np.array(out.at(1)), wanted)
     del pipe
-    # All batches that were read ahead are of the same two samples.
+    # All prefetched batches have the same two samples.
     read_bytes = bytes_read() - before
     per_sample = wanted.nbytes
     assert (
@@ -96,7 +96,7 @@ def test_random_regions_read_their_rows_only(tmp_path):
         for array, start in zip(arrays.as_array(), starts.as_array()[:, 0]):
             np.testing.assert_array_equal(array, x[start : start + 100])
     del p
-    # A batch that nobody asked for may have been begun.
+    # A batch that was not requested may have been started.
     assert bytes_read() - before <= 1.1 * (n + 1) * 8 * 100 * 500 * 8
 
 
@@ -106,7 +106,7 @@ def bytes_read():
 
 
 def by_data(path, values, names, batch_size=3, debug=False, **kwargs):
-    """The arrays where the arguments `names` are data: `values[name][i]` for sample i."""
+    """The arrays if the arguments `names` are data: `values[name][i]` for sample i."""
 
     @pipeline_def(batch_size=batch_size, num_threads=2, debug=debug)
     def pipe():
@@ -124,7 +124,7 @@ def by_data(path, values, names, batch_size=3, debug=False, **kwargs):
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("start, end", list(itertools.product(STARTS, ENDS))[1:], ids=str)
 def test_regions_that_are_data(tmp_path, start, end, order, debug):
-    """Each sample has its own; one of the two may be a constant, the same for all."""
+    """Each sample has its own region. One of the two arguments may be a constant."""
     x = np.random.default_rng(0).integers(0, 30000, (7, 9, 11)).astype("i2")
     np.save(tmp_path / "x.npy", np.asarray(x, order=order))
     several = [
@@ -175,7 +175,7 @@ def test_mistakes_in_data(tmp_path):
 
 
 def test_bad_regions_are_bad_samples(tmp_path):
-    """Skipped, or replaced by the next file with its own region."""
+    """They are skipped or replaced by the next file with its own region."""
     for i in range(4):
         np.save(tmp_path / f"{i}.npy", np.full((4 if i != 1 else 1, 2), i))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of readers: shards, epochs, padding and shuffling, from their definition."""
+"""The order of readers: shards, epochs, padding and shuffling, compared with their definition."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def begin(shard, shards, size):
 
 
 def expected(size, batch_size, n, shards=1, shard=0, stick=False, pad=False):
-    """The definition: epoch after epoch the samples of a shard, filled up with the last one if padded."""
+    """The definition: the samples of a shard, epoch after epoch, padded with the last one if `pad`."""
     stream, out, epoch = [], [], 0
     while len(out) < n:
         s = shard if stick else (shard + epoch) % shards
@@ -89,10 +89,10 @@ SHUFFLES = [
 @pytest.mark.parametrize("size, shards", [(1, 1), (7, 1), (10, 2), (11, 3), (50, 7)])
 @pytest.mark.parametrize("kwargs", SHUFFLES, ids=str)
 def test_each_sample_once_an_epoch(one_file, size, shards, kwargs):
-    """Over all shards, every epoch brings each sample exactly once, and shards are as long as without shuffling."""
+    """All shards together have each sample exactly once per epoch, and shards are as long as without shuffling."""
     epochs = [Counter() for _ in range(3)]
     for shard in range(shards):
-        # Seeds that differ from shard to shard, as users have them.
+        # Different seeds for each shard, as users may set.
         pipe = reader(one_file, size, 1, pipeline_seed=12 + shard, num_shards=shards, shard_id=shard, **kwargs)
         sticks = pipe.reader_meta("r")["stick_to_shard"]
         for epoch in range(3):
@@ -104,7 +104,7 @@ def test_each_sample_once_an_epoch(one_file, size, shards, kwargs):
 
 @pytest.mark.parametrize("kwargs", SHUFFLES, ids=str)
 def test_shuffled(one_file, kwargs):
-    """Different orders in different epochs, the same in another run, with any batch size and depth."""
+    """Orders differ between epochs, and are the same in another run with any batch size and depth."""
     first = sum(batches(reader(one_file, 100, 10, **kwargs), 30), [])
     epochs = [first[:100], first[100:200], first[200:]]
     assert all(sorted(e) == list(range(100)) for e in epochs)
@@ -120,14 +120,14 @@ def test_seeds(one_file):
         assert first(1, **way) != first(2, **way)
         assert first(1, seed=7, **way) == first(2, seed=7, **way)
         assert first(1, seed=7, **way) != first(1, seed=8, **way)
-    # What shards have to agree on does not depend on the pipeline's seed.
+    # The order that shards share does not depend on the pipeline's seed.
     assert first(1, shuffle_after_epoch=True) == first(2, shuffle_after_epoch=True)
     seeded = {"shuffle_after_epoch": True, "shuffle_after_epoch_seed": 3}
     assert first(1, **seeded) == first(2, **seeded) != first(1, shuffle_after_epoch=True)
 
 
 def test_buffer(one_file):
-    """With a buffer of k samples none comes more than k - 1 places early."""
+    """With a buffer of k samples, no sample comes more than k - 1 places early."""
     pipe = reader(one_file, 400, 400, random_shuffle=True, initial_fill=1)
     base = batches(pipe, 1)[0]
     for fill in (2, 10, 100):
@@ -135,14 +135,14 @@ def test_buffer(one_file):
         place = {v: i for i, v in enumerate(base)}
         early = [place[v] - i for i, v in enumerate(order)]
         assert 0 < max(early) <= fill - 1
-    # A buffer for everything gives any order.
+    # A buffer for all samples allows any order.
     whole = batches(reader(one_file, 400, 400, random_shuffle=True, initial_fill=1000), 1)[0]
     assert max(place[v] - i for i, v in enumerate(whole)) > 200
 
 
 class TestGlobal:
     def test_prefix_does_not_depend_on_the_number_of_shards(self, one_file):
-        """After k samples per shard all shards together have seen the first k * shards of one order."""
+        """After k samples per shard, all shards together have read the first k * shards samples of one order."""
         size = 60
         order = batches(reader(one_file, size, size, shuffle="global", seed=5), 1)[0]
         for shards in (2, 3, 4, 7):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.parquet: against what pyarrow and Hugging Face's datasets say of the same files."""
+"""readers.parquet, compared with pyarrow and Hugging Face's datasets on the same files."""
 
 import os
 
@@ -46,7 +46,7 @@ def files(tmp_path_factory):
 
 
 def expected(name, value):
-    """What becomes of a value as pyarrow gives it to Python."""
+    """The expected sample for a Python value of pyarrow."""
     if name == "image":
         value = value["bytes"]
     if isinstance(value, str):
@@ -113,7 +113,7 @@ def test_shards_have_every_sample_once(files, shuffle, num_shards):
 
 
 def test_windows_mix_neighbouring_row_groups_only(files):
-    """Of every window of the epoch the rows are those of whole row groups, in random order."""
+    """Every window of the epoch has the rows of whole row groups, in random order."""
     group_of = np.repeat(np.arange(13), [8] * 8 + [6] + [8] * 3 + [6])
     orders, firsts = labels(str(files), 4, shuffle="windows", shuffle_window=4, seed=5), []
     for order in orders:
@@ -178,7 +178,7 @@ def test_each_row_group_is_decoded_once(files, monkeypatch):
 
 
 def test_row_groups_of_the_window_are_kept(files, monkeypatch):
-    """Where row groups are large, and a small batch has no row of some of its window."""
+    """With large row groups, where a small batch has no row of some row groups of the window."""
     from penstock.operators.read import _row_groups, _tables
 
     read_groups, real = [], _tables.ParquetFiles.read
@@ -205,7 +205,7 @@ def test_row_groups_are_given_up(files, monkeypatch):
 
 
 def test_what_is_given_out_can_not_be_written_to(files):
-    """Row groups are kept for later batches."""
+    """As row groups are cached for later batches."""
     out = build(str(files), ("content",), batch_size=5).run()[0]
     assert not out.at(4).flags.writeable
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files by URL: how many requests their row groups take, and what the cache keeps of them."""
+"""Parquet files by URL: the number of requests for row groups, and what is cached."""
 
 import pytest
 
@@ -16,7 +16,7 @@ ALL = GROUPS * ROWS
 
 @pytest.fixture
 def server(tmp_path):
-    """Each row group has two columns that lie together, a long one, and a third that only pyarrow reads."""
+    """Each row group has two adjacent columns, a long one, and a third that only pyarrow can read."""
     import pyarrow.parquet as pq
 
     columns = {
@@ -77,7 +77,7 @@ def test_a_file_that_has_changed(server):
 
 
 def test_row_groups_are_read_ahead(server):
-    """All that there are, where answers take long."""
+    """All row groups, if responses are slow."""
     pipe = build(server, ["image", "label"])
     before = server.asked["a.parquet"]
     server.gated, server.wanted_at_once = (lambda path: True), GROUPS

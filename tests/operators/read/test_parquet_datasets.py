@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.parquet of Hugging Face's datasets, against what these say of themselves; and windows of other formats."""
+"""readers.parquet with files of Hugging Face's datasets, compared with that library; and windows of other formats."""
 
 import io
 import tarfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of Parquet files that are read without pyarrow, against what pyarrow reads of the same files."""
+"""Pages of Parquet files that are read without pyarrow, compared with pyarrow."""
 
 import contextlib
 import ctypes
@@ -21,14 +21,14 @@ N = 500
 
 
 class NoObjects:
-    """Where there are only files of this machine."""
+    """For local files only."""
 
     def active(self):
         return contextlib.nullcontext()
 
 
 def values(rng, n=N, nulls=0.0):
-    """Columns that native code can read; of some rows there is no value."""
+    """Columns that native code can read, with some null values."""
     words = [rng.bytes(int(k)) for k in rng.integers(0, 40, 20)]
     without = rng.random(n) < nulls
     some = lambda of, kind: pa.array([None if w else of(i) for i, w in enumerate(without)], kind)
@@ -51,7 +51,7 @@ def values(rng, n=N, nulls=0.0):
 
 
 def contents(table):
-    """The values of all rows of a table of Parquet files, by column: bytes, or why there is none."""
+    """The values of all rows of a table of Parquet files, by column: bytes, or the reason why a value is missing."""
     found = [[] for _ in table.columns]
     for group in range(len(table.begins) - 1):
         for column, of_group in zip(found, table.read(group).columns):
@@ -63,7 +63,7 @@ def contents(table):
 
 
 def read_both_ways(path, columns, monkeypatch):
-    """What is read, what pyarrow reads, and which columns it has to read."""
+    """What native code reads, what pyarrow reads, and the columns that need pyarrow."""
     of_arrow = set()
     real = _tables.ParquetFiles._by_arrow
     spy = lambda self, group, file, names: of_arrow.update(names) or real(self, group, file, names)
@@ -140,11 +140,11 @@ def test_what_is_left_to_pyarrow(tmp_path, monkeypatch, options, names):
 
 
 def test_names_with_dots(tmp_path, monkeypatch):
-    """A column "image.bytes" beside a struct {bytes, path} is another one."""
+    """A column "image.bytes" is not the field of a struct {bytes, path}."""
     found = values(np.random.default_rng(7))
     found = {"image": found["image"], "image.bytes": found["content"], "a.b": found["label"]}
     pq.write_table(pa.table(found), tmp_path / "a.parquet")
-    # pyarrow would read both by the name of either.
+    # pyarrow would read both columns for either name.
     table = _tables.ParquetFiles([str(tmp_path / "a.parquet")], ["a.b"], NoObjects())
     assert [v for _, v in contents(table)["a.b"]] == [x.to_bytes(8, "little") for x in found["a.b"].to_pylist()]
 
@@ -215,7 +215,7 @@ def test_files_that_end_early(two_groups):
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
 def test_any_byte_may_be_wrong(tmp_path, compression):
-    """Then some rows differ, or the row group can't be read."""
+    """Then some rows differ, or the row group cannot be read."""
     table = pa.table(values(np.random.default_rng(8), n=30, nulls=0.2)).select(["content", "again", "label", "image"])
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, compression=compression, data_page_size=200, write_batch_size=5)

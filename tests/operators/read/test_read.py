@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files whose paths are data: contents, names, and what can go wrong with each."""
+"""Files whose paths are data: contents, names and errors."""
 
 import os
 
@@ -105,7 +105,7 @@ def test_one_thread_is_many(paths):
 
 
 def test_memory_goes_back(paths):
-    """The contents outlive the pipeline, and their memory is used again once nobody needs them."""
+    """The contents outlive the pipeline, and their memory is reused when it is no longer referenced."""
 
     @pipeline_def(batch_size=1, prefetch_queue_depth=1)
     def pipe():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers share beside the order: spans of files become samples, whatever lies between them, and what can't be
-read is an error of its sample alone."""
+"""What readers share besides the order: spans of files become samples, and an unreadable span is an error of its sample
+only."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ from penstock.operators.read._records import Parsed, RecordReader, Records
 
 
 class Spans(RecordReader, abstract=True):
-    """A table that a test has made."""
+    """A reader with a table given by the test."""
 
     def find(self):
         return self.table
@@ -57,7 +57,7 @@ def files(folder, *contents):
 
 
 def random_table(folder, rng, n, gap, parts=1):
-    """Spans of three files in any order, some of them over each other, empty, or long; and what they are."""
+    """Spans of three files in any order, some overlapping, empty or long, and their contents."""
     contents = [rng.bytes(int(rng.integers(1, 900_000))) for _ in range(3)]
     objects = rng.integers(0, 3, (n, parts))
     offset, length = np.zeros((n, parts), "i8"), np.zeros((n, parts), "i8")
@@ -213,7 +213,7 @@ def test_memory_goes_back(tmp_path, io):
 
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_good_samples_are_read_once(tmp_path, monkeypatch, on_error):
-    """A batch with missing files costs no second reading of the others."""
+    """The other files of a batch with missing files are not read twice."""
     paths = []
     for i in range(40):
         path = tmp_path / f"{i}.bin"

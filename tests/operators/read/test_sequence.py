@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.sequence: which frames make a sequence, and their pixels as decoders.image has them."""
+"""readers.sequence: the frames of a sequence, and their pixels compared with decoders.image."""
 
 import os
 

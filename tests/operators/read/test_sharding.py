@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards, epochs and padding of readers, against a model written from the definition and against the real DALI."""
+"""Shards, epochs and padding of readers, compared with a model of the definition and with the real DALI."""
 
 import itertools
 import math
@@ -78,7 +78,7 @@ def test_every_shard_follows_the_model(size, shards, batch, stick, pad):
 @given(size=sizes, shards=shard_counts, batch=st.integers(1, 300), stick=st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_each_epoch_over_all_shards_visits_each_sample_once(size, shards, batch, stick):
-    """Said of the samples alone, without the model: epochs are told apart by the epoch each sample carries."""
+    """Checked without the model, by the epoch that each sample has."""
     assume(shards <= size)
     n_epochs, seen = 3, [[] for _ in range(3)]
     for shard in range(shards):
@@ -125,7 +125,7 @@ def test_a_padded_sample_draws_random_numbers_of_its_own():
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("stick, pad", FLAGS)
 def test_reset_goes_to_the_next_epoch(small_files, stick, pad, depth):
-    """Wherever in an epoch it is called, and whatever was prepared ahead."""
+    """Wherever in an epoch it is called, and whatever was prefetched."""
     size, batch, shards = 13, 3, 2
     for shard, before in itertools.product(range(shards), range(1, 7)):
         args = shard_args(shards, shard, stick, pad)

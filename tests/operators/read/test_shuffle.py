@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three ways to shuffle: what each promises of its order."""
+"""The three ways to shuffle: the guarantees of each."""
 
 import collections
 import itertools
@@ -30,7 +30,7 @@ def are_uniform(counts: np.ndarray, expected: float, freedom: int) -> bool:
 @given(size=sizes, shards=st.integers(1, 9), seed=st.integers(0, 2**31 - 1))
 @settings(deadline=None, max_examples=60)
 def test_each_epoch_is_a_permutation(way, size, shards, seed):
-    """Of the shard's samples (`random_shuffle`), or of the data set over all shards."""
+    """A permutation of the shard's samples (`random_shuffle`) or of the data set over all shards."""
     assume(shards <= size)
     of_shards = [epochs(size, 3, num_shards=shards, shard_id=s, seed=seed, **way) for s in range(shards)]
     for e in range(3):
@@ -51,7 +51,7 @@ def test_permutations_of_every_size(way):
 @given(size=st.integers(1, 90), shards=st.integers(1, 4), n=st.integers(1, 400))
 @settings(deadline=None, max_examples=30)
 def test_picks_of_many_epochs_at_once_are_those_of_each(way, size, shards, n):
-    """Replacements of bad samples are looked up one by one."""
+    """Replacements of bad samples are looked up individually."""
     assume(shards <= size)
     for shard in range(shards):
         source = numbers(size, seed=9, num_shards=shards, shard_id=shard, **way)
@@ -116,7 +116,7 @@ def test_depends_on_the_seed_only(way):
 
 
 def test_after_epoch_depends_on_its_own_seed_only():
-    """So that shards whose pipelines have different seeds agree."""
+    """So shards with different pipeline seeds agree."""
     order = epochs(100, 3, seed=1, **AFTER)
     assert order == epochs(100, 3, seed=2, own_seed=9, **AFTER)
     assert order != epochs(100, 3, seed=1, shuffle_after_epoch_seed=123, **AFTER)
@@ -133,7 +133,7 @@ def test_global_shards_agree_whatever_their_pipelines_seeds(own_seed):
 @given(size=sizes, shards=st.integers(1, 12), seed=st.integers(0, 1000))
 @settings(deadline=None, max_examples=60)
 def test_global_shards_take_turns_along_one_order(size, shards, seed):
-    """Whatever the number of shards, all of them together are as far along the same order."""
+    """Whatever the number of shards, all shards together have read the same first samples of one order."""
     assume(shards <= size)
     whole = epochs(size, 2, own_seed=seed, **GLOBAL)
     of_shards = [epochs(size, 2, own_seed=seed, num_shards=shards, shard_id=s, **GLOBAL) for s in range(shards)]
@@ -156,8 +156,8 @@ def test_after_epoch_shards_are_parts_of_one_order(size, shards):
 @given(size=sizes, fill=st.integers(1, 300), seed=st.integers(0, 1000))
 @settings(deadline=None, max_examples=60)
 def test_initial_fill_bounds_how_far_a_sample_moves_forward(size, fill, seed):
-    """A buffer of one place leaves the order in which samples come in; with `fill` places, the sample at place p leaves
-    as number p - fill + 1 at the earliest."""
+    """A buffer of one place keeps the order. With `fill` places, sample p comes out at position p - fill + 1 at the
+    earliest."""
     comes_in = epochs(size, 1, initial_fill=1, **BUFFER)[0]
     place = np.empty(size, int)
     place[comes_in] = np.arange(size)
@@ -174,12 +174,12 @@ def test_random_shuffle_uses_the_whole_buffer():
 
 
 def test_random_shuffle_mixes_the_data_set_once_before_it_is_sharded():
-    """So that the classes of a sorted folder are in every shard, which holds the same samples for every seed."""
+    """So every shard has all classes of a sorted folder. Its samples are the same for every seed."""
     for shard in range(2):
         args = {"num_shards": 2, "shard_id": shard, **BUFFER}
         held = {tuple(sorted(epochs(1000, 1, seed=seed, **args)[0])) for seed in range(3)}
         assert len(held) == 1
-        # Of 1000 samples, 500 of the first class, a random half has 250 +- 7.9 (hypergeometric) of that class.
+        # A random half of 1000 samples with 500 of the first class has 250 +- 7.9 (hypergeometric) of that class.
         assert abs(sum(i < 500 for i in held.pop()) - 250) < 40
 
 
@@ -215,8 +215,8 @@ def test_padding_repeats_the_last_sample_of_the_shuffled_shard(way):
 
 @pytest.mark.parametrize("pad", [False, True])
 def test_after_epoch_shuffles_as_dali_does(dali, small_files, pad):
-    """The numbers are each library's own. In both, all shards share the order, each sticks to its part, and the first
-    epoch is shuffled already."""
+    """Random numbers differ between the libraries. In both, all shards share the order, each sticks to its part, and
+    the first epoch is already shuffled."""
     for module in (dali, penstock):
         args = {"pad_last_batch": pad, **AFTER}
         whole = run(pipeline(small_files, 40, module, **args), 3)

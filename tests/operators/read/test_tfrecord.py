@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.tfrecord: examples written by hand come out as they were; damaged files are errors that say where."""
+"""readers.tfrecord: handmade examples are read unchanged; damaged files are errors with the position."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def build(path, features, n=1, on_error="raise", **kwargs):
 
 
 def one(path, feature, name="x"):
-    """A feature of the only example of a file."""
+    """A feature of the only example in a file."""
     return build(path, {name: feature}).run()[0].at(0)
 
 

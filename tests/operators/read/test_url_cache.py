@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache on the local disk: what was read by URL is not asked for again, whatever happens to its files."""
+"""The cache on the local disk: data read by URL is not requested again, whatever happens to the cache's files."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from penstock import fn, pipeline_def
 from penstock.core import storage
 
 pytestmark = needs("obstore")
-BLOCK = 1 << 20  # what is kept together
+BLOCK = 1 << 20  # bytes of a cache block
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def epoch(pipe):
 
 
 def anew():
-    """As another process would: nothing is known of any object."""
+    """Simulates another process, which knows no objects."""
     storage._connections.clear()
 
 
@@ -66,7 +66,7 @@ def test_a_second_epoch_asks_for_nothing(server, tmp_path):
     for _ in range(5):
         assert epoch(pipe) == want
     assert server.asked.total() == asked
-    # All epochs but the first, and one more that may have been read ahead before the first one was kept.
+    # All epochs but the first, and one more that may have been prefetched before the first one was cached.
     assert pipe.stats()["remote"]["cached_bytes"] >= 4 * sum(map(len, want))
 
 
@@ -82,13 +82,13 @@ def test_another_run_asks_whether_they_are_the_same(server, tmp_path):
 
 
 def swapped(b):
-    """Two words that lie in one column of the checksum, 640 bytes from each other."""
+    """Swaps two words of one column of the checksum, 640 bytes apart."""
     at = len(b) // 2
     return b[:at] + b[at + 640 : at + 648] + b[at + 8 : at + 640] + b[at : at + 8] + b[at + 648 :]
 
 
 def flipped(b):
-    """The highest bits of two such words."""
+    """Flips the highest bits of two such words."""
     b = bytearray(b)
     for at in (len(b) // 2, len(b) // 2 + 640):
         if at < len(b):
@@ -97,7 +97,7 @@ def flipped(b):
 
 
 def zeroed(b):
-    """A page that was never written."""
+    """Zeroes a page, as if it was never written."""
     return b[:-100] + b"\0" * 100 if len(b) < 9000 else b[:4096] + b"\0" * 4096 + b[8192:]
 
 
@@ -121,7 +121,7 @@ def test_damaged_files_are_read_anew(server, tmp_path, damage):
 
 
 def test_spans_of_shards(server, tmp_path, monkeypatch):
-    """Archives are read by blocks, each once although many samples lie in it."""
+    """Archives are read in blocks, each once, although it has many samples."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
     shards(tmp_path / "data")
     server.put_folder(tmp_path / "data", "wds")
@@ -143,7 +143,7 @@ def test_spans_of_shards(server, tmp_path, monkeypatch):
 
 
 def test_room(server, tmp_path):
-    """What was not read for the longest time goes first."""
+    """The least recently read data is deleted first."""
     rng = np.random.default_rng(1)
     for i in range(40):
         server.objects[f"r/{i:02}"] = rng.bytes(100000)
@@ -188,7 +188,7 @@ def test_a_full_disk(server, tmp_path, capfd):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a disk")
 def test_a_disk_that_can_only_be_read(server, tmp_path, capfd):
-    """What is kept there is used, and nothing more is kept, with one warning."""
+    """Its cached data is used, and nothing is added, with one warning."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "none", disk], capture_output=True).returncode:
@@ -282,7 +282,7 @@ print(len(in_cache), sum("(deleted)" in p for p in in_cache))
 
 
 def test_some_stay_open(many, tmp_path):
-    """As many as a quarter of the files that a process may open."""
+    """Up to a quarter of the files that a process may open."""
     for _ in range(2):
         begun, found, n_open, n_deleted = (
             start(many, tmp_path / "cache", 1, FEW_FILES).communicate(timeout=60)[0].split()
@@ -291,7 +291,7 @@ def test_some_stay_open(many, tmp_path):
 
 
 def test_what_is_deleted_does_not_stay_open(many, tmp_path):
-    """Of a cache with little room, which is freed all the time."""
+    """In a small cache, which deletes files constantly."""
     program = FEW_FILES.replace(PROGRAM, LITTLE_ROOM)
     begun, found, n_open, n_deleted = start(many, tmp_path / "cache", 1, program).communicate(timeout=60)[0].split()
     assert found == digest(many) and int(n_deleted) <= 10

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in Google Cloud Storage and in Azure's blob storage, and where their credentials and those of S3 are found:
-in the environment, in files and in options."""
+"""Data sets in Google Cloud Storage and Azure Blob Storage, and the sources of credentials for them and for S3:
+environment, files and options."""
 
 import json
 
@@ -20,7 +20,7 @@ pytestmark = needs("obstore")
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch, tmp_path):
-    """That of somebody who has no credentials, nor a folder of settings."""
+    """An environment without credentials or a settings folder."""
     import os
 
     for name in list(os.environ):
@@ -70,7 +70,7 @@ OBJECTS = {"bucket/a b/ü#1.jpg": b"one", "bucket/x": b"two" * 900}
 
 
 def service_account(server, folder):
-    """The key of one in a file, whose public half the server knows."""
+    """A file with the private key of a service account; the server has the public key."""
     rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
     from cryptography.hazmat.primitives import serialization as form
 
@@ -82,7 +82,7 @@ def service_account(server, folder):
     return str(folder / "key.json")
 
 
-# How a store is named: the scheme, and from the server and a folder the variables and the options.
+# For each store: the scheme, and a function from server and folder to environment variables and options.
 GOOGLE = {
     "emulator": ("gs", lambda s, _: ({"STORAGE_EMULATOR_HOST": s.url}, {})),
     "emulator without http": ("gs", lambda s, _: ({"STORAGE_EMULATOR_HOST": s.url[7:]}, {})),
@@ -115,7 +115,7 @@ def token(server):
 
 
 def google_role(server):
-    """As the metadata service of a machine gives it."""
+    """A token from the metadata service of a machine."""
     at = "computeMetadata/v1/instance/service-accounts/default/token"
     server.objects[at] = json.dumps(
         {"access_token": token(server), "expires_in": 3600, "token_type": "Bearer"}
@@ -194,7 +194,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "a-secret-key"}
 
 
 def aws_files(server, folder, profile="default", access_key_id="AKIA", session_token=""):
-    """The variables that name them."""
+    """Writes the files and returns the environment variables with their paths."""
     more = f"aws_session_token = {session_token}\n" if session_token else ""
     (folder / "credentials").write_text(
         f"[{profile}]\naws_access_key_id = {access_key_id}\naws_secret_access_key = a-secret-key\n{more}"
@@ -205,7 +205,7 @@ def aws_files(server, folder, profile="default", access_key_id="AKIA", session_t
 
 
 def role(server):
-    """The server gives out credentials, too, as the metadata service of a machine does."""
+    """The server also provides credentials, like the metadata service of a machine."""
     at = "latest/meta-data/iam/security-credentials/"
     server.objects[at] = b"role"
     server.objects[f"{at}role"] = json.dumps(
@@ -220,7 +220,7 @@ SERVERS = {"google": (GoogleServer, GOOGLE), "azure": (AzureServer, AZURE), "ama
 
 @pytest.fixture
 def store(request, monkeypatch, tmp_path):
-    """A server, the URL of its bucket, and options; variables and files are set up."""
+    """A server, the URL of its bucket, and options. Sets environment variables and writes files."""
     provider, way = request.param
     server_class, ways = SERVERS[provider]
     with serving(OBJECTS, server_class) as server:
@@ -295,7 +295,7 @@ def test_an_object_that_changes_between_list_and_read(server_class, tmp_path):
 
 
 def test_containers_of_one_account_are_kept_apart(tmp_path):
-    """abfss://container@account: the container is no user whose name is left out."""
+    """In abfss://container@account, the container is not a user name to omit."""
     with serving({"b/x": b"one", "bucket/x": b"two"}, AzureServer) as server:
         options = {"endpoint": server.endpoint, "account_key": server.key}
         urls = [f"abfss://{c}@anaccount.dfs.core.windows.net/x" for c in ("b", "bucket")]
@@ -310,7 +310,7 @@ def test_containers_of_one_account_are_kept_apart(tmp_path):
 
 
 def test_temporary_credentials_are_read_again(monkeypatch, tmp_path):
-    """Tools that log in write new ones into the file while a program runs."""
+    """Login tools write new credentials to the file while a program runs."""
     from datetime import datetime, timezone
 
     from penstock.core import store_options

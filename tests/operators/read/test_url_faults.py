@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong on the way from a server: what passes is tried again, the rest is an error of the sample at once."""
+"""Failures of servers and connections: temporary ones are retried, others are immediate errors of the sample."""
 
 import os
 import signal
@@ -83,7 +83,7 @@ def test_a_server_that_stays_busy(server):
 
 
 def test_waits_grow_and_differ(server):
-    """Each is between half of 50, 100, 200 ... ms and all of it, so that clients do not come back all at once."""
+    """Each wait is between half of 50, 100, 200 ... ms and all of it, so that clients do not retry simultaneously."""
     times = {}
 
     def busy(path, number):
@@ -120,7 +120,7 @@ def test_an_object_that_changes(server):
 
 @pytest.mark.parametrize("new", [b"of another size", b"!" * 3007])
 def test_an_object_that_changes_after_it_was_listed(server, new):
-    """With options, so that obstore asks for it, as it does for buckets."""
+    """With options, so that obstore makes the requests, as for buckets."""
 
     @pipeline_def(batch_size=60, num_threads=2, storage_options={"endpoint": server.url, "aws_skip_signature": "true"})
     def pipe():
@@ -182,7 +182,7 @@ def test_a_server_without_ranges(server, tmp_path, kind):
     "status, why", [("403 Forbidden: denied", store_errors.FOR_GOOD), ("503 Slow Down", store_errors.SERVER_BUSY)]
 )
 def test_no_credentials(status, why):
-    """What obstore says when a machine's own service has none, as after a look into all other places."""
+    """The error of obstore if no source has credentials, not even the machine's metadata service."""
     from obstore.exceptions import GenericError
 
     at = "http://169.254.169.254/latest/api/token"
@@ -192,7 +192,7 @@ def test_no_credentials(status, why):
 
 
 def test_the_text_of_an_answer_says_nothing_of_its_kind(server):
-    """Words in a server's answer that are those of other errors."""
+    """The text of a response may contain words of other errors."""
     server.fault = lambda path, number: "404"
     server.answer_with = (
         "InvalidCertificate status code: 503 Slow Down HttpError { kind: Timeout } <Code>ExpiredToken</Code>"
@@ -205,7 +205,7 @@ def test_the_text_of_an_answer_says_nothing_of_its_kind(server):
 
 
 def test_a_server_that_was_away(server, capfd, monkeypatch):
-    """It is waited for, with one line, which does not tell the signature."""
+    """It is waited for, with one log line that does not contain the signature."""
     url, objects = server.url, server.objects
     pipe = build(server, ["d/0?signature=a-secret", "d/1?signature=a-secret"], 2)
     pipe.run()
@@ -218,7 +218,7 @@ def test_a_server_that_was_away(server, capfd, monkeypatch):
 
 
 def test_a_server_that_is_not_there_yet(server):
-    """Nobody listens at its port at first."""
+    """At first, its port is closed."""
     objects = dict(server.objects)
     with serving() as gone:
         url, port = gone.url, gone.server_address[1]

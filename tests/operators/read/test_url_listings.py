@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings of folders in object stores: many pages, folders of folders, and used again from the cache."""
+"""Listings of folders in object stores: many pages, nested folders, and reuse from the cache."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def test_folders_of_many_pages(server):
 @pytest.mark.parametrize("starts_after", [True, False])
 @pytest.mark.parametrize("server_class", [ObjectServer, GoogleServer, AzureServer])
 def test_a_page_that_fails_is_asked_for_again(server_class, starts_after, order, monkeypatch):
-    """Also by servers that begin anew all the same, and by those that list in no order."""
+    """Also from servers that restart the listing, and from servers without an order."""
     from penstock.core.object_stores import Stores
 
     pages = Stores.list_pages
@@ -88,7 +88,7 @@ def test_a_page_that_fails_is_asked_for_again(server_class, starts_after, order,
 
 
 def test_folders_and_markers_are_left_out(server):
-    """Names in folders of the folder, and the empty objects that some tools make for folders."""
+    """Names in subfolders, and the empty objects that some tools create for folders."""
     server.objects = {"b/a": b"1", "b/x/": b"", "b/x/1": b"2", "b/x/deep/2": b"3", "b/x/3": b"4", "b/x-1": b"5"}
     with storage.using(storage.StorageSettings.checked(options(server))):
         assert [list(listings.objects_in(f"s3://b{at}").pages()) for at in ("", "/x", "/x/", "/none")] == [
@@ -101,7 +101,7 @@ def test_folders_and_markers_are_left_out(server):
 
 
 def test_a_folder_that_has_mostly_folders(server, monkeypatch):
-    """What is deeper is not gone through to the end."""
+    """Nested objects are not listed completely."""
     monkeypatch.setattr(listings, "_MOST_DEEPER", 50)
     monkeypatch.setattr(listings, "_PER_PAGE", 100)
     server.objects |= {"b/1": b"", "b/zz": b"12"}
@@ -114,7 +114,7 @@ def test_a_folder_that_has_mostly_folders(server, monkeypatch):
 
 
 def test_keys_that_come_in_no_order(server, monkeypatch):
-    """As some stores list them."""
+    """Some stores list keys without an order."""
     from penstock.core.object_stores import Stores
 
     pages = Stores.list_pages
@@ -151,7 +151,7 @@ def datetime_of(**arguments):
 
 
 def test_an_object_that_has_changed_since_is_an_error_of_its_sample(server, tmp_path):
-    """Never bytes of another version than was listed."""
+    """Bytes of a version other than the listed one are never returned."""
     cache = tmp_path / "cache"
     epoch(server, cache=cache, listing_age="1h")
     for path in Path(cache).glob("??/*"):

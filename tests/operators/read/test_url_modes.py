@@ -11,7 +11,7 @@ from penstock import fn, pipeline_def
 from penstock.core import storage
 
 pytestmark = needs("obstore")
-# However late answers are, nothing is asked for twice.
+# Nothing is requested twice, however late responses are.
 PATIENT = {"hedge_after": None, "client_options": {"read_timeout": "900s", "timeout": "900s"}}
 OPTIONS = {"headers": {"x-token": "a-secret"}, **PATIENT}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How requests by URL are made: how many at once, for how long, asked twice where the answer is late, and checked."""
+"""Requests by URL: how many at once, time limits, second requests for late responses, and checksums."""
 
 import base64
 import contextlib
@@ -42,7 +42,7 @@ def contents(batch):
 
 
 def test_many_at_once_when_answers_are_late(server):
-    """Also behind answers that came at once, for which few are enough."""
+    """Also after fast responses, for which few requests are enough."""
     server.gated, server.wanted_at_once = (lambda path: int(path[2:]) >= 100), 90
     want = list(server.objects.values())
     options = {"hedge_after": None, "client_options": NEVER}
@@ -53,7 +53,7 @@ def test_many_at_once_when_answers_are_late(server):
 
 
 def test_neighbours_come_together(server, tmp_path):
-    """Samples of shards that are read in order: a request for a batch, or a megabyte of it."""
+    """Samples of shards read in order: one request per batch or per megabyte of it."""
     shards(tmp_path / "data")
     server.put_folder(tmp_path / "data", "wds")
     server.asked.clear()
@@ -92,7 +92,7 @@ def test_a_late_answer_is_asked_for_again(server, kind, fault):
 
 
 def test_the_first_answer_counts_if_the_second_fails(server):
-    """Who asks twice of a server that refuses the second one waits for the first."""
+    """If the server refuses the second request, the reader waits for the first."""
     server.fault = lambda path, number: "503" if (path, number) == ("d/0", 2) else None
     server.gated, server.wanted_at_once = (lambda path: path == "d/0"), 2  # the first is answered with the second one
     urls = [f"{server.url}/{p}" for p in server.objects]
@@ -117,7 +117,7 @@ def test_limits_on_time(server, kind):
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_a_limit_on_the_whole_request(server, kind):
-    """A server that is never silent for long, and needs minutes for its answer."""
+    """A server that keeps sending slowly and needs minutes for its response."""
     server.fault = lambda path, number: "trickle"
     options = {
         "client_options": {"read_timeout": "900s", "timeout": "0.5s"},
@@ -133,7 +133,7 @@ def test_a_limit_on_the_whole_request(server, kind):
 
 @pytest.mark.parametrize("kind", ["http", "s3"])
 def test_a_connection_that_nobody_takes(kind):
-    """The system leaves those unanswered that do not fit into the queue of who listens."""
+    """The system does not answer connections that do not fit into the listener's queue."""
     with socket.socket() as listens, contextlib.ExitStack() as others:
         listens.bind(("127.0.0.1", 0))
         listens.listen(0)
@@ -205,7 +205,7 @@ def test_bodies_have_the_checksums_that_the_server_names(server, name):
 
 
 def test_checksums_that_are_not_of_the_body(server):
-    """Of what is stored where it is unpacked on the way, and of the parts of an object."""
+    """Checksums of the stored bytes if the response is decompressed, and of the parts of an object."""
     server.sums = lambda body: {"x-goog-hash": "crc32c=AAAAAA==", "x-goog-stored-content-encoding": "gzip"}
     assert contents(build([f"{server.url}/d/1"], 1).run()[0]) == [server.objects["d/1"]]
     server.sums = lambda body: {"x-amz-checksum-crc32c": "AAAAAA==-3"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates, expired credentials, and secrets that are written nowhere."""
+"""Certificates, expired credentials, and secrets, which are never written anywhere."""
 
 import datetime
 import ipaddress
@@ -43,7 +43,7 @@ def in_bucket(server, *names):
 
 
 def certificate(folder):
-    """A self-signed one of this machine."""
+    """A self-signed certificate for this machine."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -62,7 +62,7 @@ def certificate(folder):
 
 
 def with_tls(server, folder):
-    """From now on. Gives the certificate's file, and the URL."""
+    """Makes the server use TLS. Returns the certificate's file and the URL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     file = certificate(folder)
     context.load_cert_chain(file)
@@ -110,7 +110,7 @@ def test_an_expired_token(server):
 
 @pytest.mark.parametrize("fault", ["403", "expired", "404"])
 def test_no_credentials_in_anything(server, fault, capfd):
-    """The server's answer repeats them, as some do."""
+    """Even if the server's response contains them, as with some servers."""
     pipe = in_bucket(server, "x", "y")
     pipe.run()
     server.fault = lambda path, number: fault

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets on servers that others have written: moto and SeaweedFS for S3, nginx for HTTP."""
+"""Data sets on existing servers: moto and SeaweedFS for S3, nginx for HTTP."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ def free_port():
 
 @contextlib.contextmanager
 def running(command, url):
-    """A server that answers, and ends with the test."""
+    """Starts a server, waits until it responds, and kills it after the test."""
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
@@ -102,7 +102,7 @@ def nginx(folder):
 
 
 def put(url, folder, bucket):
-    """By the provider's interface."""
+    """Uploads with the provider's interface."""
     import boto3
 
     client = boto3.client("s3", endpoint_url=url)
@@ -115,7 +115,7 @@ def put(url, folder, bucket):
 
 @pytest.fixture(params=SERVERS)
 def place(request, tmp_path, monkeypatch):
-    """Where the files of a folder, and the shards of another one, are on a server: local folder and URL."""
+    """A data set of files and one of shards, each as local folder and URL."""
     storage._connections.clear()
     data = tmp_path / "data"
     files(data)
@@ -149,7 +149,7 @@ def test_same_as_files(place):
 
 
 def test_cp(place, tmp_path):
-    """Of a file that is sent in parts."""
+    """With a file that is uploaded in parts."""
     data, at, client = place
     large = np.random.default_rng(0).bytes(12_000_000)
     (data / "large").write_bytes(large)
@@ -169,7 +169,7 @@ def build(urls, **arguments):
 
 
 def test_errors(place):
-    """What is not there, in a bucket that is or is not there."""
+    """Missing objects in existing and missing buckets."""
     _, at, client = place
     for url in [f"{at}/cat/none.jpg", *(["s3://none/x"] if client else [])]:
         pipe = build([url])
@@ -179,7 +179,7 @@ def test_errors(place):
 
 
 def test_a_later_run_with_a_cache(place, tmp_path):
-    """Objects that are the same are not sent again, and one that has changed is."""
+    """Unchanged objects are not sent again, and changed ones are."""
     data, at, client = place
     urls = [f"{at}/list.txt", f"{at}/shards/1.tar"]
     want = [(data / "list.txt").read_bytes(), (data / "shards" / "1.tar").read_bytes()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.video and readers.video_resize against PyAV's frames, by the rules that DALI's reader counts by."""
+"""readers.video and readers.video_resize compared with PyAV's frames, by the rules of DALI's reader."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def epoch(operator="video", n=1, options=None, **arguments):
 
 
 def wanted(start, end, length, stride, step, padded):
-    """The frames of the sequences in a range; None for those that are missing."""
+    """The frames of the sequences in a range, with None for missing ones."""
     step = length * stride if step < 0 else step
     found, first = [], start
     while first < end:
@@ -82,7 +82,7 @@ def test_sequences(folder, name, length, stride, step, padded):
 
 
 def test_step_of_another_length_than_the_last_frame(folder):
-    """DALI's other reader wants a stride behind the last frame; this one doesn't."""
+    """Unlike DALI's other reader, this one does not require a stride after the last frame."""
     arguments = {"filenames": [str(folder / "h264.mp4")], "labels": [1], "sequence_length": 4, "stride": 6}
     assert len(epoch(**arguments)) == 1
     with pytest.raises((ValueError, RuntimeError), match="no video is long enough"):
@@ -287,7 +287,7 @@ def test_former_names(folder):
 
 @pytest.mark.parametrize("operator", ["clips", "legacy_clips"])
 def test_clips_hold_only_what_a_sequence_needs(folder, operator):
-    """What fn._video.clips gives to the decoder: of a video of groups of six pictures, those of one or two groups."""
+    """For a video with groups of six pictures, fn._video.clips passes only one or two groups to the decoder."""
     path = folder / "h264.mp4"
 
     @pipeline_def(batch_size=1, num_threads=1)

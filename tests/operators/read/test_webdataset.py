@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""readers.webdataset: what it finds in archives of all kinds, against Python's tarfile, and what it says of damage."""
+"""readers.webdataset: samples of archives of all kinds, compared with Python's tarfile, and errors for damaged ones."""
 
 import io
 import os
@@ -43,7 +43,7 @@ def write(path, members=MEMBERS, format=tarfile.PAX_FORMAT, **options):
 
 
 def samples_of(path):
-    """The definition: neighbouring files with the same name before the first dot of the file's own name."""
+    """The definition: adjacent files with the same path up to the first dot of the file name."""
     samples, last = [], None
     with tarfile.open(path) as archive:
         for member in archive:

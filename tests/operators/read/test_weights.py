@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampling by weights: frequencies, what an epoch has, shards, resuming, threads, and a damaged sample."""
+"""Weighted sampling: frequencies, epochs, shards, resuming, threads, and a damaged sample."""
 
 import itertools
 
@@ -17,7 +17,7 @@ WAYS = [{"weights": WEIGHTS}, {"weights": WEIGHTS, "replacement": False}, {"weig
 
 
 def p_value(found, probability) -> float:
-    """Of Pearson's chi-square test. Counts follow from fixed seeds, so it either always passes or never."""
+    """p-value of Pearson's chi-square test. The seeds are fixed, so the result never changes."""
     expected = np.asarray(probability) * np.sum(found)
     some = expected > 0
     assert not np.asarray(found)[~some].any()
@@ -28,7 +28,7 @@ def p_value(found, probability) -> float:
 def test_frequencies_with_replacement(seed):
     got = take(numbers(7, seed=seed, weights=WEIGHTS), 40_000)
     assert p_value(np.bincount(got, minlength=7), np.array(WEIGHTS) / sum(WEIGHTS)) > 1e-3
-    # Neighbouring draws, also across the ends of epochs, are independent.
+    # Consecutive draws are independent, also across the ends of epochs.
     p = np.array(WEIGHTS) / sum(WEIGHTS)
     pairs = np.bincount(np.array(got[0::2]) * 7 + got[1::2], minlength=49)
     assert p_value(pairs, np.outer(p, p).ravel()) > 1e-3
@@ -36,7 +36,7 @@ def test_frequencies_with_replacement(seed):
 
 @pytest.mark.parametrize("draws", [1, 2, 3])
 def test_frequencies_without_replacement(draws):
-    """Of each order of the draws: each is one of those left, by their weights."""
+    """Frequencies of each order: each draw is one of the remaining samples, by their weights."""
     weights, epochs = [1.0, 3.0, 0.0, 0.5, 2.0], 20_000
     source = numbers(5, seed=3, weights=weights, num_samples=draws, replacement=False)
     got = np.array(take(source, draws * epochs)).reshape(epochs, draws)
@@ -73,7 +73,7 @@ def test_each_draw_has_random_numbers_of_its_own():
 @given(shards=st.integers(1, 5), batches=st.integers(1, 9), seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=25)
 def test_shards_take_turns_along_the_draws(way, shards, batches, seed):
-    """Draw d of an epoch, whoever gives it, is that of one shard alone."""
+    """Draw d of an epoch is the same as with one shard, whichever shard has it."""
     alone = numbers(7, own_seed=seed, **way)
     wanted = {}
     for _ in range(60):
@@ -90,7 +90,7 @@ def test_shards_take_turns_along_the_draws(way, shards, batches, seed):
 @given(before=st.integers(0, 40), batch=st.integers(1, 6), counts=st.lists(st.integers(1, 5), min_size=2, max_size=3))
 @settings(deadline=None, max_examples=40)
 def test_going_on_with_other_shards(way, before, batch, counts):
-    """Together, the shards give each draw of each epoch once, and the sample that belongs to it."""
+    """Together, the shards have each draw of each epoch once, with its sample."""
     seen = {}
 
     def keep(picks):

@@ -16,7 +16,7 @@ def varint(n: int) -> bytes:
 
 
 def field(number: int, data: bytes) -> bytes:
-    """A field that has a length."""
+    """A length-delimited field."""
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
@@ -43,7 +43,7 @@ def example(features: dict[str, bytes]) -> bytes:
 
 
 def crc32c(data: bytes) -> int:
-    """Bit by bit: the polynomial 0x1edc6f41, reflected."""
+    """Bitwise, with the reflected polynomial 0x1edc6f41."""
     c = 0xFFFFFFFF
     for byte in data:
         c ^= byte
@@ -63,7 +63,7 @@ def record(data: bytes) -> bytes:
 
 
 def write(path, examples: list[bytes], index=None) -> str:
-    """A file, and its index if it is to have one."""
+    """Writes a file, and its index to `index` if given."""
     at, lines, content = 0, [], []
     for e in examples:
         content.append(record(e))

@@ -27,7 +27,7 @@ ERRORS = [
     ({"axes": [-4]}, RuntimeError, r"Axis index out of range: -4 of 'axes' not in range"),
     ({"axis_names": "HX"}, RuntimeError, "Axis 'X' is not present in the input layout 'HWC'"),
 ]
-# Many axes, of which some are reduced; long rows; one axis; many rows of few.
+# Many axes, some of them reduced; long rows; one axis; many short rows.
 SHAPES = {
     "many": ([(2, 3, 1, 4, 2, 5), (1, 2, 3, 2, 3, 2)], [{"axes": [0, 2, 4]}, {"axes": [1, 3, 5]}, {"axes": [2, 3]}]),
     "wide": ([(7, 1030), (3, 64), (300, 50)], [{"axes": [0]}, {"axes": [1]}, {}]),
@@ -39,7 +39,7 @@ NO_AXES = {"axes": []}
 
 @dataclass
 class ShapedCase(Case):
-    """Samples of the SHAPES called `name`."""
+    """Samples with the shapes SHAPES[name]."""
 
     name: str = ""
 
@@ -49,7 +49,7 @@ class ShapedCase(Case):
 
 
 def photographs(types=TYPES, args=()):
-    """Every type with every way to say axes, and with `args`, which are pairs of types and arguments."""
+    """Every type with every way to specify axes, and with `args`, which are pairs of types and arguments."""
     cases = [Case(dtype, "HWC", dict(axes)) for dtype in types for axes in AXES]
     return cases + [Case(d, "HWC", dict(more)) for dtypes, more in args for d in dtypes]
 
@@ -64,7 +64,7 @@ def shapes(types=("u1", "f4", "i2", "i8")):
 
 
 def shaped_input(rng, case):
-    """Samples whose sums and squares stay inside of 64 bits, of both signs."""
+    """Samples of both signs whose sums and squares fit into 64 bits."""
     made = (
         SHAPES[case.name][0]
         if isinstance(case, ShapedCase)
@@ -89,12 +89,12 @@ def axes_of(ndim, axes=None, axis_names=None, layout="HWC"):
 
 
 def count_of(x, axes):
-    """How many elements are reduced to one."""
+    """Number of elements reduced to one."""
     return int(np.prod([x.shape[a] for a in axes], dtype="i8"))
 
 
 def near_means(case):
-    """A mean for each sample of `shaped_input`, of the output's shape; not quite the true one."""
+    """An approximate mean for each sample of `shaped_input`, with the output's shape."""
     kwargs = {k: v for k, v in case.kwargs.items() if k in ("axes", "axis_names")}
     found = []
     for x in shaped_input(np.random.default_rng(7), case):

@@ -7,7 +7,7 @@ from harness import Case, op_test, run
 
 
 def of_nothing(dtype):
-    """What DALI gives for no elements."""
+    """DALI's result for no elements."""
     return (np.finfo if np.dtype(dtype).kind == "f" else np.iinfo)(dtype).min
 
 

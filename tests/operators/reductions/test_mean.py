@@ -7,7 +7,7 @@ from penstock import types
 
 
 def reference(x, axes=None, axis_names=None, keep_dims=False, dtype=types.FLOAT):
-    """In exact integers or float64; integer means are rounded towards 0."""
+    """Computed with exact integers or float64. Integer means are rounded towards 0."""
     to = types.to_numpy_type(dtype)
     along = axes_of(x.ndim, axes, axis_names)
     exact = np.sum(x.astype("f8" if x.dtype.kind == "f" else x.dtype.kind + "8"), axis=along, keepdims=keep_dims)

@@ -7,7 +7,7 @@ from penstock import types
 
 
 def reference(x, axes=None, axis_names=None, keep_dims=False, dtype=types.FLOAT):
-    """In float64; integers are rounded towards 0."""
+    """Computed in float64. Integers are rounded towards 0."""
     to = types.to_numpy_type(dtype)
     along = axes_of(x.ndim, axes, axis_names)
     with np.errstate(invalid="ignore"):

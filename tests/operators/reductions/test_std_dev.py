@@ -7,7 +7,7 @@ from harness import Case, op_test, run
 
 
 def reference(x, mean, axes=None, axis_names=None, keep_dims=False, ddof=0):
-    """In float64."""
+    """Computed in float64."""
     along = axes_of(x.ndim, axes, axis_names)
     kept = [1 if d in along else e for d, e in enumerate(x.shape)]
     center = mean.astype("f8").reshape(kept if mean.size == np.prod(kept) else 1)
@@ -34,7 +34,7 @@ TestStdDev = op_test(
     dali_differs={"axes=[]": "DALI gives 0 without axes, not the distances"},
     errors=ERRORS,
 )
-# A mean for all.
+# One mean for all samples.
 TestOneMean = op_test(
     "reductions.std_dev",
     reference,

@@ -7,7 +7,7 @@ from penstock import types
 
 
 def reference(x, axes=None, axis_names=None, keep_dims=False, dtype=None):
-    """In exact integers or float64."""
+    """Computed with exact integers or float64."""
     wide = "f8" if x.dtype.kind == "f" else x.dtype.kind + "8"
     to = ("f4" if x.dtype.kind == "f" else wide) if dtype is None else types.to_numpy_type(dtype)
     return np.sum(x.astype(wide), axis=axes_of(x.ndim, axes, axis_names), keepdims=keep_dims).astype(to)

@@ -11,7 +11,7 @@ MASK = np.array([[1, 0, 0, 0, 5], [0, 0, 3, 0, 0], [0, 3, 0, 0, 0], [0, 0, 0, 0,
 
 
 def draw(masks, num_threads=2, seed=1, **kwargs):
-    """One place per mask."""
+    """One position per mask."""
 
     @pipeline_def(batch_size=len(masks), num_threads=num_threads, seed=seed)
     def pipe():
@@ -26,7 +26,7 @@ def draw(masks, num_threads=2, seed=1, **kwargs):
 
 
 def check_uniform(mask, chosen, **kwargs):
-    """Each of the pixels that `chosen` marks is drawn equally often, others never."""
+    """All pixels marked by `chosen` are drawn equally often, and others never."""
     places = draw([mask] * 1200, **kwargs)
     assert places.dtype == np.int64 and places.shape == (1200, mask.ndim)
     counts = np.zeros(mask.shape, "i8")
@@ -66,13 +66,13 @@ def test_each_pixel_of_the_foreground(dtype, kwargs, chosen):
     ids=str,
 )
 def test_no_foreground(kwargs):
-    """Then any pixel."""
+    """Then any pixel may be drawn."""
     for dtype in ("u1", "i8", "f4"):
         check_uniform(MASK.astype(dtype), MASK >= 0, foreground=1, **kwargs)
 
 
 def test_values_beyond_the_type():
-    """256 + 3 is no 3, and -1 no 255."""
+    """256 + 3 does not match 3, and -1 does not match 255."""
     mask = np.uint8([[3, 255], [0, 1]])
     for value in (259, -1):
         check_uniform(mask, mask >= 0, foreground=1, value=value)
@@ -97,7 +97,7 @@ def test_dimensions(shape):
 
 
 def test_large_masks():
-    """Counted in blocks: their borders."""
+    """Tests the borders of the blocks in which pixels are counted."""
     for n in (4095, 4096, 4097, 3 * 4096, 50001):
         mask = np.zeros(n, "u1")
         at = np.unique([0, n // 2, min(4095, n - 1), min(4096, n - 1), n - 1])

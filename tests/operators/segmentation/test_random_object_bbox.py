@@ -18,7 +18,7 @@ WHOLE = (0, 0, 6, 8)
 
 
 def draw(masks, num_threads=2, seed=1, **kwargs):
-    """The outputs, each a list of arrays."""
+    """Returns the outputs, each a list of arrays."""
 
     @pipeline_def(batch_size=len(masks), num_threads=num_threads, seed=seed)
     def pipe():
@@ -34,7 +34,7 @@ def draw(masks, num_threads=2, seed=1, **kwargs):
 
 
 def objects(mask, background=0):
-    """{label: boxes} by scipy."""
+    """{label: boxes}, computed with scipy."""
     found = {}
     for label in np.unique(mask):
         if label != background:
@@ -128,7 +128,7 @@ def test_formats():
 @pytest.mark.parametrize("dtype", ["b1", "u1", "i1", "u2", "i2", "u4", "i4"])
 @pytest.mark.parametrize("shape", [(40,), (17, 70), (5, 6, 65), (3, 2, 5, 9)])
 def test_blobs_are_those_of_scipy(dtype, shape):
-    """Every box that is drawn is one, and, of a few objects, all of them are drawn."""
+    """Every drawn box is one of scipy's, and of a few objects all are drawn."""
     rng = np.random.default_rng(len(shape))
     low = {"u": 0, "b": 0}.get(dtype[0], -1)
     for high, density in ((2, 0.5), (4, 0.9)):
@@ -142,7 +142,7 @@ def test_blobs_are_those_of_scipy(dtype, shape):
 
 
 def test_shapes_that_are_hard_to_join():
-    """A spiral, a comb, a checkerboard, nested rings: one blob, one, as many as there are fields, several."""
+    """A spiral and a comb are one blob each, a checkerboard has one per field, and nested rings are several."""
     spiral = np.zeros((31, 31), "u1")
     spiral[0, :] = 1
     y, x = 0, 30

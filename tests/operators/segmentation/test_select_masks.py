@@ -5,7 +5,7 @@ import pytest
 from harness import op_test
 from penstock import fn, pipeline_def
 
-COUNTS = ((4, 2), (7, 7), (3, 0), (0, 0), (60, 31))  # masks that there are, that are selected
+COUNTS = ((4, 2), (7, 7), (3, 0), (0, 0), (60, 31))  # numbers of all masks and of selected ones
 
 
 def reference(ids, polygons, vertices, reindex_masks=False):
@@ -19,7 +19,7 @@ def reference(ids, polygons, vertices, reindex_masks=False):
 
 
 def masks(rng):
-    """Per sample ids of masks, their polygons of 0 to 8 vertices, and the numbers of vertices."""
+    """For each sample, the ids of masks, their polygons of 0 to 8 vertices, and the numbers of vertices."""
     for there, selected in COUNTS:
         ids = rng.permutation(500)[:there].astype("i4") - 100
         ends = np.cumsum(rng.integers(0, 9, there))
@@ -42,7 +42,7 @@ def polygons_and_vertices(dtype, coordinates):
 
 ARGS = [{}, {"reindex_masks": True}]
 TYPES = ("f4", "i4", "u1", "f8", "i2", "f2", "i8", "b1", "u4", "u2", "i1", "u8")
-# One test of each type and number of coordinates.
+# One test for each type and number of coordinates.
 for _dtype, _coordinates in [*((t, 2) for t in TYPES), ("f4", 1), ("f4", 3), ("u1", 5)]:
     vars()[f"Test_{_dtype}_{_coordinates}"] = op_test(
         "segmentation.select_masks",
@@ -67,7 +67,7 @@ def run(ids, polygons=POLYGONS, vertices=VERTICES, **kwargs):
 
 
 def test_a_mask_of_several_polygons():
-    """All of them are selected. (DALI takes the last one, although its documentation says otherwise.)"""
+    """All polygons are selected. (DALI selects the last one, contrary to its documentation.)"""
     for kwargs in ARGS:
         for ids in ([5], [5, 2], [7, 5]):
             for got, want in zip(run(np.int32(ids), **kwargs), reference(np.int32(ids), POLYGONS, VERTICES, **kwargs)):
@@ -76,7 +76,7 @@ def test_a_mask_of_several_polygons():
 
 
 def test_polygons_that_share_vertices():
-    """So that there are more vertices than before."""
+    """The output has more vertices than the input."""
     polygons = np.int32([[1, 0, 12], [2, 0, 12], [3, 5, 12]])
     chosen, kept = run(np.int32([3, 1, 2]), polygons)
     assert chosen.tolist() == [[3, 0, 7], [1, 7, 19], [2, 19, 31]] and kept.shape == (31, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has DALI serialise the pipelines of this folder: python make.py, in it, with nvidia-dali installed."""
+"""Serialises the pipelines of this folder with DALI: run `python make.py` in it, with nvidia-dali installed."""
 
 from nvidia.dali import fn, math, pipeline_def, types
 
