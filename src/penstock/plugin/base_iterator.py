@@ -226,8 +226,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
     _takes_one = False  # whether `_convert_one` is implemented
 
     def _convert_one(self, outputs: Sequence[Any], keep: int | None) -> _Value:
-        """Like `_convert`, for the executor's outputs of a single pipeline. `keep`: number of samples to keep; None:
-        all."""
+        """Like `_convert`, for the executor's outputs of one pipeline. `keep`: number of samples, None for all."""
         raise NotImplementedError
 
     # Iterating ----------------------------------------------------------------------------------------------------
