@@ -226,8 +226,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
     _takes_one = False  # whether `_convert_one` is implemented
 
     def _convert_one(self, outputs: Sequence[Any], keep: int | None) -> _Value:
-        """Like `_convert`, for the executor's outputs of a single pipeline. `keep`: number of samples to keep; None:
-        all."""
+        """Like `_convert`, for the executor's outputs of a single pipeline. Keeps `keep` samples; None: all."""
         raise NotImplementedError
 
     # Iterating ----------------------------------------------------------------------------------------------------
@@ -252,8 +251,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         return batches
 
     def _hold_back(self, made: Iterable[Any]) -> None:
-        """Limits the number of incomplete batches to `_UNDER_WAY` by waiting for earlier ones. `made`: events of this
-        batch."""
+        """Limits incomplete batches to `_UNDER_WAY` by waiting for earlier ones. `made`: this batch's events."""
         events = {e for e in made if not e.passed}
         if events:
             self._under_way.append(events)
