@@ -88,7 +88,7 @@ def test_page(page, checkout):
 
 
 def test_page_for_programs_of_dali(checkout):
-    """In a process of its own, as `nvidia.dali` is penstock there from then on."""
+    """Runs in a separate process, as it replaces `nvidia.dali` by penstock."""
     code = "import penstock.as_dali, test_guide; print(test_guide.execute_page('docs/from_dali.md'))"
     found = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
     done = subprocess.run(
@@ -98,7 +98,7 @@ def test_page_for_programs_of_dali(checkout):
     assert done.stdout.splitlines()[-1] == "3"
 
 
-# What docs/comparison.md says, and where the tables of measurements say it: a result, a row, and its column or columns.
+# Statements of docs/comparison.md and their sources in the tables of measurements: a result, a row, and its columns.
 FIGURES = {
     "on two CPU cores 6.2 times DALI's": ("images_cpu", r"val, against DALI \| (\S+)"),
     "on an H200 6.4 times": ("images_gpu", r"val, mixed \| (\S+)"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with planted bugs: the harness has to catch each, by the right check, and to pass the right operator."""
+"""Operators with artificial bugs: the harness has to detect each with the right check, and accept the correct
+operator."""
 
 import threading
 import time
@@ -140,7 +141,7 @@ def test_wrong_by_one_is_caught_where_one_step_is_allowed(steps, text):
 def test_a_result_that_changes_from_batch_to_batch_is_caught():
     def make():
         class Planted(_Add):
-            def params(self, a, x, out):  # batches may be planned at the same time: their samples tell which it is
+            def params(self, a, x, out):  # batches may be planned simultaneously, so identify them by their samples
                 later = bool(a.n) and (a.random.position[0] > 0 or a.random.epoch[0] > 0)
                 return {"add": a.add + later}
 
@@ -256,7 +257,7 @@ def test_ops_that_differ_from_fn_are_caught():
 
 
 class _Window(_Add):
-    """Reads and makes windows, rightly."""
+    """Reads and creates windows correctly."""
 
     kernel, windowed = "test/window", "HW"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules: who may import whom, how long a file may be, and what `import penstock` costs."""
+"""Rules of the code base: allowed imports, the length of files, and the cost of `import penstock`."""
 
 import ast
 import os
@@ -13,10 +13,10 @@ SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = SOURCE / "penstock"
 FRAMEWORKS = {"torch", "jax", "tensorflow", "paddle", "cupy", "clu", "PIL", "scipy", "cv2", "numba", "nvidia"}
 
-# What plugins are written with.
+# The frameworks of plugins.
 PUBLIC = {"", "fn", "ops", "types", "math", "pipeline", "data_node", "tensors", "backend", "registry"}
 
-# A part may import itself and the parts, or modules, named here. Parts are the folders and files of the package.
+# A part may import itself and the parts or modules listed here. Parts are the folders and files of the package.
 MAY_IMPORT = {
     "core": set(),
     "graph": {"core"},
@@ -67,7 +67,7 @@ MAY_IMPORT = {
 
 
 def imports(path: Path) -> list[tuple[str, int]]:
-    """The modules that a file imports, absolute, with the line."""
+    """The absolute names of the modules that a file imports, with the line numbers."""
     package = path.relative_to(SOURCE).parent.parts
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
@@ -114,8 +114,8 @@ def test_imports_point_one_way():
 
 
 def test_frameworks_are_imported_by_their_plugin_only():
-    """`plugin/pytorch` may import torch when it is imported itself, and so may transforms by torchvision's names;
-    anybody else only inside a function, if at all."""
+    """`plugin/pytorch` and the transforms with torchvision's names may import torch at module level; other modules only
+    inside functions."""
     wrong = []
     for path in files():
         parts = path.relative_to(PACKAGE).parts
@@ -153,8 +153,8 @@ def test_import_brings_in_no_framework():
 
 
 def test_import_is_quick(tmp_path):
-    """`import penstock` takes at most 0.08 s more than `import numpy`. The least CPU time of several runs, as what else
-    a test machine does only adds to it; on a machine that is slow just now, at most what NumPy takes and a third."""
+    """`import penstock` takes at most 0.08 s more than `import numpy`. The minimum CPU time of several runs is used, as
+    other load only increases it. On a slow machine, at most a third more than NumPy is allowed."""
     timer = """import time; a = time.process_time(); import numpy
 t = time.process_time(); import penstock; print(time.process_time() - t, t - a)"""
     run(timer, PYTHONPYCACHEPREFIX=str(tmp_path))  # writes the byte code, as an installation does

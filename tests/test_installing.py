@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/installing.md names what there is: every variable of the environment and every optional package. The package
-claims the Pythons that are tested."""
+"""docs/installing.md lists every environment variable and every optional package. The package declares the Python
+versions that are tested."""
 
 import re
 from pathlib import Path

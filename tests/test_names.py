@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that do not exist: modules, enumerations and operators tell of the nearest one."""
+"""Unknown names: modules, enumerations and operators suggest the most similar one."""
 
 import enum
 import pickle
@@ -107,6 +107,6 @@ def test_arguments_of_functions():
     ["backend", "external_source", "internal", "pickling", "plugin_manager", "reducers", "sysconfig", "tfrecord"],
 )
 def test_modules_that_need_no_import_of_their_own(module):
-    """As `import nvidia.dali` brings them along."""
+    """`import nvidia.dali` imports them, too."""
     program = f"import penstock; assert penstock.{module}.__name__ == 'penstock.{module}'"
     subprocess.run([sys.executable, "-c", program], check=True)

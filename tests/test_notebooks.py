@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorials in examples/ run, and are of the notebook format."""
+"""The tutorials in examples/ run and have a valid notebook format."""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of another package, with kernels of their own for the CPU and the GPU, are as those of penstock: they are
-joined with others, their plans are kept, their launches are fused."""
+"""Operators of another package, with their own kernels for the CPU and the GPU, behave like those of penstock: they are
+chained with others, their plans are cached, their launches are fused."""
 
 import os
 import re
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not (ROOT / "kernels").is_dir() or not shutil.which("c++"), reason="needs a compiler"),
 ]
 
-# A kernel of the form `own` with a line `launch`, an address among its arguments, and a function for the rules.
+# A kernel of the form `own` with a `launch` line, an address as argument, and a function for the rules.
 SHIFT = {
     "shift.h": """
 #pragma once
@@ -167,7 +167,7 @@ def test_values(package, device):
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_it_gets_the_fast_paths(package, device):
-    """It is a link of one chain, or launch, with operators of penstock, and its rules need not run for each batch."""
+    """It is in one chain or launch with operators of penstock, and its rules do not run for each batch."""
     shown = run(package, PROGRAM + "print(p.explain(), mine.calls, 'calls')", device, "40")
     chain = shown[shown.index("chain") :]
     assert re.search(r"fn.solarize(.*\n).*fn.cast(.*\n).*fn.shift_rows(.*\n).*fn.arithmetic", chain), shown

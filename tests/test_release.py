@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/release.py finds what is wrong with a release, and publishes nothing without being told to."""
+"""tools/release.py finds errors in a release, and publishes nothing unless requested."""
 
 import base64
 import datetime
@@ -54,7 +54,7 @@ def library(folder: Path, source: str, *options: str) -> bytes:
 def test_libraries(tmp_path):
     good = library(tmp_path, '#include <stdlib.h>\nint f(void) { return abs(-1) + (getenv("A") != 0); }')
     assert release.check_library("good", good, set()) == []
-    # A function that came with glibc 2.34, or a version of it.
+    # A function that is new in glibc 2.34, or has a new version there.
     newer = library(
         tmp_path,
         'int __libc_start_main(void);\n__asm__(".symver __libc_start_main,__libc_start_main@GLIBC_2.34");\n'
@@ -123,7 +123,7 @@ WHEELS = sorted((ROOT / "dist").glob("penstock-*.whl"))
 @pytest.mark.skipif(not WHEELS, reason="no wheel in dist/; `make wheel` builds it")
 @pytest.mark.parametrize("path", WHEELS, ids=lambda p: p.stem.split("-")[-1])
 def test_the_wheel_in_dist(path):
-    """That it needs nothing which RHEL 8, Debian 11 or Ubuntu 20.04 do not have, among other things."""
+    """Among other things, it runs on RHEL 8, Debian 11 and Ubuntu 20.04."""
     assert release.check_wheel(path, path.name.split("-")[1]) == []
 
 
@@ -193,7 +193,7 @@ def test_changelogs():
 
 
 def test_what_the_wheel_carries_has_all_known_fixes():
-    """By the list that is checked in: a fix that is known has to be taken, or the reason why not be written there."""
+    """The checked-in list has to say for every known fix that it is included, or why not."""
     found = advisories.read(advisories.LIST.read_text())
     assert set(found.newest) == {codec.package for codec in codecs.CODECS} and len(found.fixed_in) > 50
     assert advisories.open_ones(found) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipelines of examples/ give the same bytes in every run, for any number of threads and any queue."""
+"""The pipelines of examples/ give the same bytes in every run, with any number of threads and any queue."""
 
 import importlib.util
 import zlib

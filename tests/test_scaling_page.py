@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/scaling.md says what bench/scaling.py computes, and the simulation gives what can be worked out by hand."""
+"""docs/scaling.md agrees with bench/scaling.py, and the simulation with results calculated by hand."""
 
 import importlib
 
@@ -42,7 +42,7 @@ def test_without_failures_the_smallest_crew_decides(scaling, monkeypatch):
 
 
 def test_workers_that_are_away_are_missing(scaling, monkeypatch):
-    """One trainer with three workers: what is lost is a third for as long as one is away, and its batches."""
+    """With one trainer and three workers, a third of the throughput is lost while one is away, and its batches."""
     monkeypatch.setattr(scaling, "HOURS", 5.0)
     monkeypatch.setattr(scaling, "WINDOW", 200)  # so that these count
     found = scaling.simulate(20_000.0, 60_000.0, 0.5, 1, trainers=1)

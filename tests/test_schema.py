@@ -14,20 +14,20 @@ from penstock.core.op import REGISTRY, Arg, Layout, PerFrame, PerSample
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "operators.json").read_text())
 
-# Deliberate differences: (operator or *, argument): why. `default` differences only; anything else must agree.
+# Deliberate differences of defaults: (operator or *, argument): reason. Everything else must agree.
 DEFAULTS = {
     ("*", "bytes_per_sample_hint"): "has no effect; memory comes from a pool",
     ("contrast", "contrast_center"): "if not given it is the middle of the input type's range, as in DALI's code",
     ("brightness_contrast", "contrast_center"): "the same",
     ("noise.shot", "factor"): "if not given it is 12, as in DALI's code",
 }
-# Arguments that DALI takes as data and we as constants only: why.
+# Arguments that are data in DALI, but only constants in penstock: reason.
 CONSTANT = {
     ("readers.numpy", "*"): "readers have no inputs yet",
     ("decoders.video", "pad_mode"): "no operator makes strings; DALI takes none from external_source either",
     ("experimental.readers.video", "pad_mode"): "the same",
 }
-# Arguments that DALI does not have: (operator or *, argument): what for.
+# Arguments that DALI does not have: (operator or *, argument): purpose.
 ADDED = {
     ("constant", "value"): "what types.Constant passes: an array of any type",
     ("_conditional.split", "*"): "conditionals are made of operators of our own",
@@ -94,7 +94,7 @@ def name_of(schema: str) -> str:
     return ".".join([*modules, snake(cls)])
 
 
-# The operators that there are, of all that DALI has.
+# The existing operators among DALI's.
 HERE = [s for s in REFERENCE if name_of(s) in REGISTRY]
 
 
@@ -109,7 +109,7 @@ def listed(table, operator: str, argument: str) -> bool:
 
 
 def value(v):
-    """A default in a form that compares: enumerations as numbers, arrays and tuples as lists."""
+    """A default in a comparable form: enumerations as numbers, arrays and tuples as lists."""
     if isinstance(v, np.ndarray):
         return v.tolist()
     if isinstance(v, (list, tuple)):
@@ -153,7 +153,7 @@ def test_schema(schema):
     theirs, name = REFERENCE[schema], name_of(schema)
     cls = REGISTRY[name]
     wrong = []
-    # An operator may run where DALI's does not, and take more layouts.
+    # An operator may support more devices and layouts than DALI's.
     missing = set(theirs["devices"]) - set(cls.devices) - ({"gpu"} if name in NOT_ON_GPU_YET else set())
     if missing:
         wrong.append(f"devices {cls.devices}, DALI's are {theirs['devices']}")
@@ -208,7 +208,7 @@ def test_every_argument_says_what_it_is():
 
 
 def test_differences_are_still_differences():
-    """An entry above that is not needed any more has to go."""
+    """Entries above that are no longer needed have to be removed."""
     for (operator, argument), _ in DEFAULTS.items():
         schemas = [s for s in REFERENCE if operator in ("*", name_of(s)) and argument in REFERENCE[s]["arguments"]]
         stale = all(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the site: the reference of operators, made from their classes and by running them; links that lead
-somewhere. What Sphinx makes of them is checked by `make site`."""
+"""The pages of the site: the operator reference, generated from classes and by running operators; valid links. `make
+site` checks the output of Sphinx."""
 
 import importlib
 import re
@@ -18,7 +18,7 @@ NAMES = sorted(n for n in REGISTRY if not n.startswith("_"))
 
 
 class Page:
-    """The text of a page, its links, and its pictures with the texts that stand for them."""
+    """The text of a page, its links, and its pictures with their alternative texts."""
 
     def __init__(self, path: Path):
         self.text = path.read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def test_index_and_gallery_lead_to_all_pages(folder):
 
 
 def test_pictures_are_the_operators(folder):
-    """Twice as bright below the limit, for the picture called brightness=1.5."""
+    """Pixels are 1.5 times as bright, up to the limit, in the picture called brightness=1.5."""
     image = pytest.importorskip("PIL.Image")
     page = read(folder, "fn.brightness")
     before, after = (np.asarray(image.open(folder / p)).astype(int) for p in page.pictures[:2])
@@ -101,7 +101,7 @@ def test_an_example_that_is_wrong_is_an_error(tools, monkeypatch):
 
 
 def test_without_a_gpu(tools, monkeypatch):
-    """An operator that is on the GPU only has its page all the same."""
+    """Operators that exist only on the GPU have a page, too."""
     reference = tools["reference"]
     on_gpu = [c for n, c in sorted(REGISTRY.items()) if c.devices == ("gpu",) and not n.startswith("_")]
     assert on_gpu
@@ -130,7 +130,7 @@ def test_every_operator_on_images_is_shown(tools):
 
 
 def test_spectrograms(folder, tools):
-    """Of a sound before and after: a mask of time leaves the rest as it was, and silence where it lies."""
+    """Of a sound before and after: a time mask is silent and changes nothing else."""
     image = pytest.importorskip("PIL.Image")
     sounds = tools["doc_sounds"]
     page = read(folder, "fn.audio.time_mask")
@@ -152,7 +152,7 @@ def test_markdown(tools):
 
 @pytest.fixture(scope="module")
 def site(tools, tmp_path_factory):
-    """The pages, without what takes seconds."""
+    """The pages without slow parts."""
     folder = tmp_path_factory.mktemp("site")
     tools["build_site"].Site().write(folder, pictures=False, examples=False)
     return folder
@@ -163,7 +163,7 @@ def test_links_lead_somewhere(tools, site):
 
 
 def test_every_text_is_on_the_site(tools, site):
-    """The guide chapter by chapter; every page in docs, tutorial, decision and table of measurements."""
+    """The site has all chapters of the guide, and every page in docs, tutorial, decision and table of measurements."""
     of = tools["build_site"].Site().of
     texts = [p for f in ("docs", "docs/decisions", "bench/results") for p in (ROOT / f).glob("*.md")]
     for path in [*texts, *(ROOT / "examples").glob("*.ipynb"), *ROOT.glob("*.md")]:
@@ -178,7 +178,7 @@ def test_every_text_is_on_the_site(tools, site):
 
 
 def test_every_page_is_in_the_contents(site):
-    """Sphinx warns of pages that are in no list of contents; so does this, without Sphinx."""
+    """The same check as Sphinx's warning of pages in no table of contents, without Sphinx."""
     listed = set()
     for path in site.rglob("*.md"):
         for entries in re.findall(r"^```\{toctree\}\n(?::[^\n]*\n)+\n(.*?)^```$", path.read_text(), re.M | re.S):
@@ -203,7 +203,7 @@ def test_broken_links_are_found(tools, site, tmp_path):
 
 
 def test_tutorials_show_the_pictures_of_their_notebooks(site):
-    """With texts for those who do not see them: what Jupyter has as titles, or what it shows without HTML."""
+    """With alternative texts: their titles in Jupyter, or the plain text output."""
     page = (site / "tutorials" / "pytorch_image_classification.md").read_text()
     line = next(x for x in page.splitlines() if "launch_pad" in x)
     assert line.startswith('<div class="output"') and line.count("<img src=") == line.count(' alt="') == 7
@@ -239,6 +239,6 @@ def test_what_a_screen_reader_misses_is_found(tools, tmp_path):
 
 
 def test_pictures_come_before_the_arguments(folder):
-    """A call may have so many arguments that what follows it is on the next screen."""
+    """Calls may have so many arguments that later content is on the next screen."""
     text = read(folder, "fn.resize").text
     assert text.index(":::{figure}") < text.index("fn.resize(\n") < text.index("::::{container} arguments\n| name |")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated stubs name every operator with its arguments, and a type checker makes use of them."""
+"""The generated stubs have every operator with its arguments, and type checkers use them."""
 
 import ast
 import os

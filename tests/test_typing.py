@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that use penstock pass `mypy --strict` as it is, and mistakes in them are found: the tutorials, and a
-program for each public module, in which the lines with a mistake say what is found: `# found: call-arg`."""
+"""Programs that use penstock pass `mypy --strict`, and their mistakes are found: the tutorials, and a program for each
+public module, in which lines with a mistake have the expected error: `# found: call-arg`."""
 
 import importlib.util
 import inspect
@@ -22,7 +22,7 @@ TYPED_BY = {"tensorflow": "tensorflow-stubs"}  # its types, which are enough, co
 
 
 def missing(path, text):
-    """The modules that it needs and mypy can't know here."""
+    """The required modules that mypy cannot find here."""
     if path.suffix == ".py":
         named = re.findall(r"^# requires: (.*)$", text, re.MULTILINE)
         modules = named[0].split(", ") if named else []
@@ -33,7 +33,7 @@ def missing(path, text):
 
 
 def by_line(output):
-    """What mypy has found: {file: {line: {kinds of errors}}}."""
+    """The errors found by mypy: {file: {line: {kinds of errors}}}."""
     errors = defaultdict(lambda: defaultdict(set))
     for line in output.splitlines():
         if match := re.match(r"(\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", line):
@@ -55,7 +55,7 @@ def test_strict(tmp_path):
             (folder / f"{path.stem}.py").write_text(text)
             lines = enumerate(text.splitlines(), 1)
             wanted[path.stem] = {i: {m[1]} for i, line in lines if (m := re.search(r"# found: ([\w-]+)$", line))}
-    # penstock as it is installed, with the stubs of this very version.
+    # penstock as installed, with the stubs of the current version.
     leave = shutil.ignore_patterns("*.so", "*.pyi", "__pycache__")
     shutil.copytree(ROOT / "src" / "penstock", site / "penstock", ignore=leave)
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -76,7 +76,7 @@ def test_each_program_has_mistakes():
 
 
 def test_arguments_that_are_handed_on():
-    """Those of a pipeline and of a function in the graph are written a second time, for type checkers."""
+    """Arguments of pipelines and of functions in the graph are repeated for type checkers."""
     from penstock.pipeline import Pipeline
     from penstock.pipeline.arguments import PipelineArguments
 
@@ -92,7 +92,7 @@ def test_arguments_that_are_handed_on():
 
 
 def test_arguments_of_iterators():
-    """Those that iterators hand on to their base have the same names and defaults there, in the same order."""
+    """Arguments that iterators pass to their base class have the same names, defaults and order there."""
     from penstock.plugin.base_iterator import DaliIterator
     from penstock.plugin.classification import Classification
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel in dist/ and the one that pip builds from source, in a clean venv: they decode pictures; the one in dist/
-is small and needs nothing else. The sdist has what a build needs."""
+"""The wheel in dist/ and the one that pip builds from source, in a clean venv: they decode images. The wheel in dist/
+is small and has no other dependencies. The sdist is complete for a build."""
 
 import json
 import os
@@ -28,7 +28,7 @@ FOREIGN = {"libjpeg", "libpng16", "libtiff", "libwebp", "libopenjp2", "libsndfil
 
 
 def clean_environment() -> dict[str, str]:
-    """Nothing of the checkout may be found by accident."""
+    """An environment in which nothing of the checkout is found accidentally."""
     return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")}
 
 
@@ -82,7 +82,7 @@ def test_name_size_and_content(wheel):
 @carries
 @pytest.mark.parametrize("python", ["wheel"], indirect=True)
 def test_codecs_are_its_own(python, tmp_path):
-    """No codec of the system is loaded."""
+    """No codec libraries of the system are loaded."""
     script = """if True:
         import penstock.core.kernels
         penstock.core.kernels.library()
@@ -95,7 +95,8 @@ def test_codecs_are_its_own(python, tmp_path):
 
 @carries
 def test_symbols(tmp_path):
-    """Nothing of a glibc newer than 2.28 is asked for, and nothing is exported that the checkout's library does not."""
+    """The wheel requires no symbols newer than glibc 2.28, and exports only symbols that the checkout's library
+    exports."""
     newest, exported = (0, 0), {}
     with zipfile.ZipFile(WHEELS[-1]) as wheel:
         for name in wheel.namelist():
@@ -104,7 +105,7 @@ def test_symbols(tmp_path):
             file = wheel.extract(name, tmp_path)
             table = subprocess.run(["objdump", "-T", file], capture_output=True, text=True, check=True).stdout
             versions = re.findall(r"GLIBC_(\d+)\.(\d+)", table)
-            # A symbol without a version is one that the linker's glibc lacks; weak ones (w) may be missing.
+            # Symbols without a version are missing in the linker's glibc, which is allowed for weak ones (w).
             lacking = [line for line in table.splitlines() if re.search(r"^[0-9a-f]+ +D[F ] +\*UND\*[^(]*$", line)]
             assert not lacking
             newest = max([newest, *((int(major), int(minor)) for major, minor in versions)])
@@ -148,7 +149,7 @@ def test_decodes_and_augments(python, tmp_path):
 
 
 def jbig_tiff() -> bytes:
-    """A TIFF of 8x8 bits whose strip claims to be JBIG; its data is nothing."""
+    """A TIFF of 8x8 bits with a strip declared as JBIG, without valid data."""
     data = b"\0" * 32
     tags = [(256, 8), (257, 8), (258, 1), (259, 34661), (262, 0), (273, 8), (277, 1), (278, 8), (279, len(data))]
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)

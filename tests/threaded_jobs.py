@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs do with the library, each as a function that gives bytes which depend on nothing but its number.
+"""Typical uses of the library, each as a function that returns bytes which depend only on its number.
 
-`python threaded_jobs.py N` does all of them in N threads at once, as the first thing that the process does with the
-library, and prints a digest of what each thread got."""
+`python threaded_jobs.py N` runs all of them in N threads at once, as the process's first use of the library, and prints
+a digest of each thread's results."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ PHOTOS = str(Path(__file__).parents[1] / "examples" / "data")
 
 
 def _bytes(outputs):
-    """Of all samples of all outputs, with their shapes."""
+    """The bytes and shapes of all samples of all outputs."""
     parts = []
     for batch in outputs:
         for i in range(len(batch)):
@@ -76,7 +76,7 @@ def from_source(number):
 
 
 def fed_by_another_thread(number):
-    """`run` waits for data that the other thread feeds at the same time."""
+    """`run` waits for data that another thread feeds meanwhile."""
 
     @pipeline_def(batch_size=2, num_threads=1, prefetch_queue_depth=2)
     def pipe():
@@ -119,7 +119,7 @@ def resumed(number):
 
 
 def loose(number):
-    """Nodes that belong to no pipeline, which is where all threads get their numbers from."""
+    """Nodes without a pipeline, which are numbered jointly for all threads."""
     constants = [types.Constant(np.int32([i, number])) for i in range(20)]
 
     @pipeline_def(batch_size=1, num_threads=1)
@@ -131,7 +131,7 @@ def loose(number):
 
 
 def watched(number):
-    """Metrics of all pipelines, of which others begin and end."""
+    """Metrics of all pipelines, while other pipelines start and end."""
     for _ in range(5):
         p = _training(8, seed=number)
         p.build()
@@ -148,12 +148,13 @@ def digest(job, number):
 
 
 def alone(n):
-    """What `in_threads` should give."""
+    """The expected result of `in_threads`."""
     return [{job.__name__: digest(job, number) for job in JOBS} for number in range(n)]
 
 
 def in_threads(n, seconds=100):
-    """Digests by job for each of n threads that begin at once, each with another job. Raises what any of them does."""
+    """Digests by job for each of n threads, which start simultaneously, each with a different job. Raises the exception
+    of any of them."""
     results, errors, start = [{} for _ in range(n)], [], threading.Barrier(n)
 
     def work(number):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of operators that programs plan for pictures of sizes that never come again, by name; `f` feeds what a
-function makes for each iteration, `coins` and the like are such functions."""
+"""Calls of operators, by name, that programs plan for images of sizes that never repeat. `f` feeds the result of a
+function for each iteration, and `coins` etc. are such functions."""
 
 import struct
 
@@ -83,7 +83,7 @@ def ragged(seed, k):
 
 
 def inside(seed, k=2):
-    """Boxes inside of the image."""
+    """Boxes inside the image."""
     r = np.random.default_rng(seed)
     return [np.sort(r.random((m, 2, k)), axis=1).reshape(m, 2 * k).astype("f4") for m in r.integers(0, 9, N)]
 
@@ -116,7 +116,7 @@ def labels(seed):
 
 
 def of_three(seed):
-    """Shapes that vectors of three numbers can fill."""
+    """Shapes to which vectors of three numbers broadcast."""
     return [np.int32([h, 3]) for h in np.random.default_rng(seed).integers(1, 9, N)]
 
 
@@ -318,7 +318,7 @@ RENAMED = {
     "per_frame": lambda f: fn.per_frame(fn.cast(f(images), dtype=types.FLOAT), replace=True),
 }
 
-# Of operators that have no form for the GPU.
+# Cases of operators that do not exist on the GPU.
 ON_CPU = {
     "bbox_paste": lambda f: fn.bbox_paste(f(inside), ratio=1.5, paste_x=f(columns, side=True)),
     "bbox_rotate": lambda f: fn.bbox_rotate(f(inside), angle=f(angles, side=True), input_shape=[100, 150]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of fn.transforms share: inputs, and how a reference is applied to one."""
+"""Shared by the tests of fn.transforms: inputs, and the application of references to them."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ FRAMES = (2, 1, 3, 2)
 
 
 def inputs(d):
-    """`make_input`: transforms of d dimensions; sequences of them where the layout says so."""
+    """`make_input`: transforms of d dimensions, or sequences of them, depending on the layout."""
 
     def make(rng, case):
         shapes = [(f, d, d + 1) for f in FRAMES] if case.layout else [(d, d + 1)] * len(FRAMES)
@@ -40,7 +40,7 @@ def around(center, linear):
 
 
 def made(name, n=1, **kwargs):
-    """The samples and the layout of what an operator makes without an input."""
+    """The samples and the layout of an operator's output without an input."""
 
     @pipeline_def(batch_size=n, num_threads=1)
     def pipe():
@@ -52,7 +52,7 @@ def made(name, n=1, **kwargs):
 
 
 def fed(*samples):
-    """An argument that is data, one value (or list of values) per sample."""
+    """A data argument with one value (or list of values) per sample."""
     return lambda: fn.external_source(source=lambda i: [np.array(s, "f4") for s in samples])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of several types and numbers of channels."""
+"""Images of several types and numbers of channels."""
 
 import numpy as np
 import pytest

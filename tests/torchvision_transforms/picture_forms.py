@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures in all the forms that they may come in."""
+"""Images in all accepted forms."""
 
 import numpy as np
 import torch
@@ -7,7 +7,7 @@ from PIL import Image
 
 
 def forms(x: np.ndarray) -> dict:
-    """An array HWC as everything that holds it."""
+    """An HWC array in every form."""
     planes = torch.from_numpy(np.ascontiguousarray(x.transpose(2, 0, 1)))
     found = {"chw": planes, "nchw": torch.stack([planes, planes.flip(0)]), "last": torch.from_numpy(x).permute(2, 0, 1)}
     found["strided"] = torch.from_numpy(np.repeat(x.transpose(2, 0, 1), 2, axis=2))[:, :, ::2]
@@ -18,7 +18,7 @@ def forms(x: np.ndarray) -> dict:
 
 
 def picture_of(x, i=0) -> np.ndarray:
-    """The first picture of anything as an array HWC."""
+    """The first image of any form as an HWC array."""
     if isinstance(x, Image.Image):
         array = np.asarray(x)
         return array.reshape(*array.shape[:2], -1)

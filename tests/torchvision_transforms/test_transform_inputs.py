@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes in and comes out: kinds, layouts, memory, devices, transforms of one's own, mistakes."""
+"""Inputs and outputs: kinds, layouts, memory, devices, user-defined transforms, mistakes."""
 
 import numpy as np
 import pytest
@@ -339,7 +339,7 @@ def test_a_mistake_leaves_a_transform_usable():
 
 @pytest.mark.parametrize("name", ["chw", "last"])
 def test_pictures_on_the_gpu(name):
-    """Those that lie there are read where they are."""
+    """Images on the GPU are read without a copy."""
     from penstock import Pipeline
     from penstock.experimental.torchvision.v2._graph import Graph
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is random is distributed as it says, and can be repeated."""
+"""Random transforms have the documented distributions and are repeatable."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +69,7 @@ def test_places_of_crops_are_equally_likely(padding, needed, size):
 
 
 def test_windows_of_resized_crops():
-    """Area and aspect ratio are as asked for: the window's corners are read off two ramps."""
+    """Area and aspect ratio are in their ranges. The window's corners are determined from two ramps."""
     rows = torch.linspace(0, 200, 201).reshape(1, 201, 1).expand(1, 201, 301)
     columns = torch.linspace(0, 300, 301).reshape(1, 1, 301).expand(1, 201, 301)
     x = torch.cat([rows, columns])[None].expand(600, 2, 201, 301).contiguous()
@@ -162,7 +162,7 @@ class _Pictures(torch.utils.data.Dataset):
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_workers_of_a_loader(start):
-    """Each draws numbers of its own; the same in each run after the same seed. The transform was used before."""
+    """Each worker draws different numbers, the same in each run with the same seed. The transform was used before."""
     transform = Compose([RandomCrop(4), ColorJitter(0.9)])
     transform(RAMP[0])
     made = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each transform gives what its definition says, for images and tensors of every layout."""
+"""Each transform agrees with its definition, for images and tensors of every layout."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from penstock.experimental.torchvision import (  # noqa: E402
 
 
 def check(transforms, array, expected, steps=0, dtype=None):
-    """The same for all forms of a picture; of what comes out, the kind is that of what goes in."""
+    """The result is the same for all forms of an image. The output has the form of the input."""
     transform = Compose(transforms, num_threads=2)
     for name, x in forms(array).items():
         y = transform(x)
@@ -70,7 +70,7 @@ def test_other_interpolations_keep_what_is_even(mode):
 
 
 def test_interpolation_of_torchvision_itself():
-    """Its enumeration has members of the same values."""
+    """Its enumeration has the same values."""
 
     class Mode:
         value = "bicubic"
@@ -205,7 +205,7 @@ def test_apply_to_all_or_none(array):
 
 
 def test_a_whole_list(array):
-    """Window of a window of what is resized, mirrored and normalised."""
+    """A window of a window of a resized, mirrored and normalised image."""
     n = array.shape[2]
     resized = triangular(array.astype("f8"), 16, 23)
     expected = (center(window(resized, 0, 0, 16, 23), 11, 12)[:, ::-1] - 3.0) / 2.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the transforms mean, in NumPy: pictures are arrays HWC of float64."""
+"""The definitions of transforms in NumPy. Images are HWC arrays of float64."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 
 
 
 def edge_size(height, width, edge, limit):
-    """torchvision's rule: the shorter edge becomes `edge`, the longer one at most `limit`; fractions are cut."""
+    """torchvision's rule: the shorter edge becomes `edge`, the longer one at most `limit`. Fractions are truncated."""
     short, long = sorted((height, width))
     if edge is None:
         new = int(limit * short / long), limit
@@ -20,7 +20,7 @@ def edge_size(height, width, edge, limit):
 
 
 def triangular(x, height, width, antialias=True):
-    """Resampling by a triangle as wide as a pixel of the smaller picture; outside is what lies at the border."""
+    """Resampling with a triangle filter as wide as a pixel of the smaller image. Border pixels are repeated outside."""
     for axis, size in ((0, height), (1, width)):
         n = x.shape[axis]
         scale = n / size
@@ -37,7 +37,7 @@ def triangular(x, height, width, antialias=True):
 
 
 def window(x, top, left, height, width, mode="constant", fill=0.0):
-    """A part, which may reach out."""
+    """A window, which may extend beyond the image."""
     padded = padded_by(x, max(-left, 0), max(-top, 0), max(left + width - x.shape[1], 0),
                        max(top + height - x.shape[0], 0), mode, fill)  # fmt: skip
     top, left = max(top, 0), max(left, 0)

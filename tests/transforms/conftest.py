@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision as the oracle, also where its compiled operators don't fit the PyTorch that is installed: transforms need
-none of them, only that they are known by name. It is looked for in a folder of the environment, too (see Makefile)."""
+"""torchvision as the reference, even if its compiled operators do not match the installed PyTorch, as transforms only
+need their names. It is also searched for in a folder of the virtual environment (see Makefile)."""
 
 import importlib.util
 import re

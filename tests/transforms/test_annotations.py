@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masks, boxes, key points, images and videos of torchvision.tv_tensors: moved as torchvision moves them."""
+"""Masks, boxes, key points, images and videos of torchvision.tv_tensors, transformed as by torchvision."""
 
 import numpy as np
 import pytest

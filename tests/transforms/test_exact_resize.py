@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pixels of a resize against Pillow and PyTorch themselves."""
+"""The pixels of a resize, compared with Pillow and PyTorch."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_images(mode, kind):
 
 
 def test_the_order_of_passes_is_known():
-    """Otherwise images would be resized by Pillow itself, slowly."""
+    """Otherwise images would be resized by Pillow, slowly."""
     assert pillow_is_known() or int(Image.__version__.split(".")[0]) < 13
 
 
@@ -123,7 +123,7 @@ def test_pipelines_by_filters_without_a_type(rule):
 
 
 def test_regions_are_crops():
-    """Of a pipeline: whole regions, mirrored ones, and windows that a crop behind leaves."""
+    """In a pipeline: whole regions, mirrored ones, and windows of a following crop."""
     x = np.random.default_rng(0).integers(0, 256, (80, 90, 3), dtype=np.uint8)
     region = {"roi_start": (10, 20), "roi_end": (61, 77)}
     expected = np.asarray(Image.fromarray(x[10:61, 20:77]).resize((30, 40), Image.Resampling.BILINEAR))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every transform against torchvision, with the same state of PyTorch's generator: the same parameters, and pixels."""
+"""Every transform compared with torchvision, with the same state of PyTorch's generator: the same parameters and
+pixels."""
 
 import pickle
 
@@ -142,7 +143,7 @@ def test_pixels(v2, name):
 
 @pytest.mark.parametrize("size, sigma", [(3, 0.8), (9, 1.7), (15, 4.0)])
 def test_blurred_bytes_are_rounded_as_by_pytorch(v2, size, sigma):
-    """So many pixels that a sum in another order rounds some of them to another byte."""
+    """There are so many pixels that another order of summation would round some of them differently."""
     x = torch.from_numpy(np.random.default_rng(size).integers(0, 256, (3, 900, 900), dtype=np.uint8))
     got, expected = (t.functional.gaussian_blur(x, [size, size], [sigma, sigma]) for t in (transforms, v2))
     assert torch.equal(got, expected)
@@ -209,7 +210,7 @@ def test_errors():
 
 
 def test_every_name_is_answered(v2):
-    """By a transform here, or by what to use instead; the latter works beside ours."""
+    """By a transform here, or by an error with an alternative, which can be combined with our transforms."""
     for name in (n for n, x in vars(v2).items() if isinstance(x, type) and issubclass(x, v2.Transform)):
         if not hasattr(transforms, name):
             with pytest.raises(AttributeError, match=f"put torchvision.transforms.v2.{name} into the same Compose"):
@@ -224,7 +225,7 @@ STEPS = [name for name in RECIPES if name not in ("noise", "int16") and "expand"
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(v2, seed):
-    """Transforms one after the other in a random order, all with one state of the generator."""
+    """Transforms in a random order, all with one generator state."""
     rng = np.random.default_rng(seed)
     names = [STEPS[i] for i in rng.integers(0, len(STEPS), 4)]
     recipes = [t.Compose([step for name in names for step in RECIPES[name](t)]) for t in (transforms, v2)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/action_recognition.py learns: directions can't be told from single frames."""
+"""examples/action_recognition.py learns directions, which cannot be recognised in single frames."""
 
 import pytest
 

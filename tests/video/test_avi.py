@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Videos in AVI files against PyAV."""
+"""Videos in AVI files, compared with PyAV."""
 
 import struct
 
@@ -52,7 +52,7 @@ def test_frames(tmp_path, name):
 
 
 def chunks(data):
-    """Of the list of pictures: where it lies, its size, and the chunks in it."""
+    """The position and size of the list of frames, and its chunks."""
     at = data.index(b"movi") + 4
     end = at - 4 + struct.unpack("<I", data[at - 8 : at - 4])[0]
     found, place = [], at
@@ -71,7 +71,7 @@ def with_chunks(data, made):
 
 
 def packed(data):
-    """Puts each B frame of MPEG-4 into the chunk before it, and an empty picture where it was, as DivX does."""
+    """Moves each B frame of MPEG-4 to the previous chunk, and leaves an empty frame in its place, as DivX does."""
     made = []
     for kind, content in chunks(data)[2]:
         vop = content.find(b"\0\0\1\xb6")
@@ -96,7 +96,7 @@ def test_packed_b_frames(tmp_path):
 
 
 def test_frames_that_are_left_out(tmp_path):
-    """An empty chunk: the picture before is shown on."""
+    """An empty chunk repeats the previous frame."""
     data = clip(container="avi", codec="mjpeg", pixels="yuvj420p")
     made = chunks(data)[2]
     made[4:4] = [(made[0][0], b"")] * 3
@@ -128,7 +128,7 @@ def test_what_is_not_supported(tmp_path):
 
 @pytest.mark.parametrize("end", [0.5, 0.9, 0.99])
 def test_a_file_that_is_cut_off(tmp_path, end):
-    """What is there can be read."""
+    """The existing part can be read."""
     data = clip(container="avi", **KINDS["mpeg4"])
     at, stop, _ = chunks(data)
     video = opened(tmp_path, data[: at + int((stop - at) * end)])

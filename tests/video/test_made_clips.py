@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Videos that are unusual, wrong or damaged: right frames, or an error that says which; and nothing hangs."""
+"""Unusual, invalid or damaged videos: correct frames or an error with the frame, and no hangs."""
 
 import faulthandler
 import struct
@@ -51,7 +51,7 @@ def test_one_pixel(made):
 
 
 def with_size(data, height, width):
-    """An MP4 file whose tables say another size."""
+    """An MP4 file with another size in its tables."""
     at = data.index(b"avc1", data.index(b"stsd")) + 28
     assert struct.unpack(">HH", data[at : at + 4]) == (64, 48)
     return data[:at] + struct.pack(">HH", width, height) + data[at + 4 :]
@@ -85,7 +85,7 @@ def test_no_frames():
 
 @pytest.mark.parametrize("container", ["mp4", "matroska", "mpegts", "h264"])
 def test_damage_in_the_middle(tmp_path, container):
-    """Of some frames, or an error that names one."""
+    """Damage changes some frames, or gives an error that names one."""
     data = clip(container=container, n=40, codec_options=(("g", "10"), ("bf", "2")))
     want, rng = decoded(data), np.random.default_rng(0)
     for k in range(6):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.video against PyAV: frames, times and key frames."""
+"""penstock.video compared with PyAV: frames, times and key frames."""
 
 import io
 import threading
@@ -41,7 +41,7 @@ def close(a, b):
 
 
 def facts(data):
-    """Times (s) and which frames are key frames, of PyAV, in the order in which frames are shown."""
+    """Times (s) of frames and whether they are key frames, by PyAV, in display order."""
     with av.open(io.BytesIO(data)) as container:
         packets = [p for p in container.demux(video=0) if p.pts is not None]
         packets.sort(key=lambda p: p.pts)

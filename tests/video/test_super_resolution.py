@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/super_resolution.py learns what cubic interpolation lacks."""
+"""examples/super_resolution.py learns the difference from cubic interpolation."""
 
 import pytest
 

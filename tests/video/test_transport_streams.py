@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPEG-TS, MPEG-PS and streams without a container, against PyAV."""
+"""MPEG-TS, MPEG-PS and streams without a container, compared with PyAV."""
 
 import io
 
@@ -39,7 +39,7 @@ KINDS = {
 
 
 def decoded(data):
-    """The frames and when they are shown, None where the container doesn't say it."""
+    """The frames and their display times, None if the container does not have them."""
     with av.open(io.BytesIO(data)) as file:
         stream = file.streams.video[0]
         is_centred = stream.codec_context.name == "mpeg1video"
@@ -78,7 +78,7 @@ def test_frames(tmp_path, name):
 @pytest.mark.parametrize("name", ["TS, H.264", "TS, open groups", "TS, HEVC", "TS, MPEG-2", "PS, MPEG-2", "H.264"])
 @pytest.mark.parametrize("cut", [0.3, 0.6])
 def test_a_file_that_begins_in_the_middle(tmp_path, name, cut):
-    """Frames are those from the first key frame on."""
+    """The video starts with the first key frame."""
     whole = clip(**KINDS[name])
     first = int(len(whole) * cut)
     if name[:2] not in ("TS", "PS"):
@@ -122,7 +122,7 @@ def test_bytes_between_packets(tmp_path):
 
 
 def test_the_clock_begins_anew(tmp_path):
-    """After 2^33 / 90000 = 95,443.7 s."""
+    """The clock wraps around after 2^33 / 90000 = 95,443.7 s."""
     times = tuple(95_443_000 + 100 * i for i in range(20))
     video = opened(tmp_path, clip(container="mpegts", times=times))
     assert len(video) == 20 and video.fps == 10

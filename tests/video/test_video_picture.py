@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guide's picture of a video is what its script draws, and what NumPy says of the frames."""
+"""The guide's picture of a video is the output of its script, and its frames agree with NumPy."""
 
 import re
 
