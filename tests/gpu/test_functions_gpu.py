@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of other libraries on GPU batches: arguments and results share memory, in stream order, and results are
 released only after the GPU has finished with them. The library is simulated; PyTorch and JAX are tested in
-tests/gpu/frameworks.py, on a real GPU."""
+tests/gpu/test_frameworks.py, on a real GPU."""
 
 import gc
 

@@ -46,7 +46,6 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         True adds the pipeline axis even for a single pipeline. False omits it: several pipelines then make one batch,
         spread over as many devices.
     devices
-        Without a sharding: the devices of the pipelines' arrays. By default the first devices of this process.
         Without a sharding: where the arrays of each pipeline go, by default to the first devices of this process.
 
     >>> import numpy as np
