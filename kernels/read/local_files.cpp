@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local files. They are read, not mapped: truncating a file meanwhile must be an error of its samples, not a SIGBUS.
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -170,7 +171,13 @@ class LocalFiles : public Storage {
 
 size_t share_of_open_files() {
   rlimit limit;
-  return !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur / 4 : 0;
+  if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return 0;
+  size_t open = 0;  // includes "." and ".."
+  if (DIR *const listed = opendir("/proc/self/fd")) {
+    while (readdir(listed)) open++;
+    closedir(listed);
+  }
+  return limit.rlim_cur > open + 4 ? (limit.rlim_cur - open) / 4 : 1;
 }
 
 std::unique_ptr<Storage> local_files() { return std::make_unique<LocalFiles>(); }

@@ -13,7 +13,7 @@ struct Content {
   int64_t size;
 };
 
-// How many files a cache may keep open: a quarter of the process's limit; 0 if there is no limit.
+// How many files a cache may keep open: a quarter of those that the process may still open; 0 if there is no limit.
 size_t share_of_open_files();
 
 // Safe for concurrent reads.

@@ -215,12 +215,15 @@ def test_whole_files_of_each_kind(tmp_path, frames):
         assert rate.at(i) == wanted_rate.at(i)
 
 
-def test_batches_keep_no_files_open(tmp_path):
+@pytest.mark.parametrize("others", [0, 500])
+def test_batches_keep_no_files_open(tmp_path, others):
+    """Also in a process that has many files open already."""
     original, links = tmp_path / "original.wav", [tmp_path / f"{i}.wav" for i in range(300)]
     write(original, SECONDS * RATE)
     for link in links:
         os.link(original, link)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = [os.open(original, os.O_RDONLY) for _ in range(others)]
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 120, before[1]))
     try:
         pipe = run(links, lambda x: cut(fn.decoders.audio(x)[0], 5, 50))
@@ -229,3 +232,5 @@ def test_batches_keep_no_files_open(tmp_path):
         assert got.shape() == [(50, 1)] * 300
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for fd in opened:
+            os.close(fd)
