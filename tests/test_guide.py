@@ -110,7 +110,7 @@ FIGURES = {
     "normalising 11 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
     "[10 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
     "archives 9.5 times": ("formats", r"against the library webdataset \| (\S+)"),
-    "3.45 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
+    "3.88 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
 }
 
 
