@@ -100,7 +100,7 @@ def test_page_for_programs_of_dali(checkout):
 
 # Statements of docs/comparison.md and their sources in the tables of measurements: a result, a row, and its columns.
 FIGURES = {
-    "on two CPU cores 6.2 times DALI's": ("images_cpu", r"val, against DALI \| (\S+)"),
+    "on two CPU cores 5.8 times DALI's": ("images_cpu", r"val, against DALI \| (\S+)"),
     "on an H200 6.4 times": ("images_gpu", r"val, mixed \| (\S+)"),
     "instead of\n  [577]": ("startup", r"nvidia.dali \| \S+ \| \S+ \| (\S+)"),
     "3.5 to 7.8 times for log-mel": ("audio", r"FLAC > log-mel of 80 \| DALI \| \S+ \| \S+ \| (\S+)"),
@@ -108,7 +108,7 @@ FIGURES = {
     "short WAV files (0.84)": ("audio", r"files of 5 s of WAV \| DALI \| \S+ \| \S+ \| (\S+)"),
     "reading 3.5 times": ("formats", r"reading tfrecord, against tf.data \| (\S+)"),
     "normalising 11 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
-    "[10 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
+    "[7.5 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
     "archives 9.5 times": ("formats", r"against the library webdataset \| (\S+)"),
     "3.88 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
 }
