@@ -29,6 +29,12 @@ FOLDER = str(Path(__file__).parents[2] / "examples" / "data")
 NAMES = {"output_map": ["image", "label"], "reader_name": "reader"}
 
 
+@pytest.fixture(autouse=True)
+def current_device():
+    """Tests with JAX in the same process leave another device current; see test_two_gpus.py."""
+    torch.cuda.set_device(0)
+
+
 @pipeline_def(num_threads=2, device_id=0)
 def pictures(shard=0, n_shards=1, pad=False):
     jpegs, labels = fn.readers.file(

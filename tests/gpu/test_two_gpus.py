@@ -61,6 +61,18 @@ def test_one_gpu(seen):
     assert all((np.asarray(b["image"]) == v).all() for b, v in zip(kept, values))
 
 
+def test_a_pipeline_does_not_change_the_current_device():
+    torch = pytest.importorskip("torch")
+    from penstock.plugin.pytorch import DALIGenericIterator as TorchIterator
+
+    torch.cuda.set_device(0)
+    it = TorchIterator(pipeline_def(pictures, batch_size=4, num_threads=2, device_id=1)(), ["image", "label"])
+    assert next(it)[0]["image"].device.index == 1
+    assert torch.cuda.current_device() == 0
+    it._pipes[0].close()
+    assert torch.cuda.current_device() == 0
+
+
 def test_shards(seen):
     sharding = NamedSharding(Mesh(np.array(DEVICES), ("batch",)), P("batch"))
     it = data_iterator(pictures, sharding=sharding, prepare_first_batch=False, **NAMES)(batch_size=8)
