@@ -171,9 +171,9 @@ def build(urls, **arguments):
 def test_errors(place):
     """Missing objects in existing and missing buckets."""
     _, at, client = place
-    for url in [f"{at}/cat/none.jpg", *(["s3://none/x"] if client else [])]:
+    for url, what in [(f"{at}/cat/none.jpg", "object"), *([("s3://none/x", "bucket")] if client else [])]:
         pipe = build([url])
-        with pytest.raises(RuntimeError, match="there is no such (object|bucket): 404") as caught:
+        with pytest.raises(RuntimeError, match=f"there is no such {what}: 404") as caught:
             pipe.run()
         assert url in str(caught.value) and pipe.stats()["remote"]["retries"] == 0
 
