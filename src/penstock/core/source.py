@@ -101,6 +101,11 @@ class Source(Operator, abstract=True):
         return self.begin(picks, io).wait()
 
     @property
+    def is_remote(self) -> bool:
+        """Whether its data comes from other machines. Valid after `open`."""
+        return False
+
+    @property
     def batches_ahead(self) -> int:
         """The number of batches it reads ahead in addition to the pipeline's own. Valid after `open`."""
         return 0

@@ -97,9 +97,13 @@ class Plan:
 
     @property
     def batches_read_ahead(self) -> int:
-        """Number of batches to read ahead of those being made, to hide the latency of remote data."""
+        """Number of batches to read ahead of those being made, so that the threads that read never wait for Python,
+        and to hide the latency of remote data. Batches for a GPU are made so far ahead that local data needs no more.
+        """
         sources = [self.source_op(n) for n in self.sources]
-        return max((op.batches_ahead for op in sources), default=0) if all(op.loads_ahead for op in sources) else 0
+        if not all(op.loads_ahead for op in sources):
+            return 0
+        return max((op.batches_ahead for op in sources if self.session is None or op.is_remote), default=0)
 
     def check_device(self) -> None:
         """Raises RuntimeError if the GPU lacks something that an operator needs."""

@@ -52,8 +52,8 @@ def explain(
     lines = [f"{sum(len(p.stages) for p in plans)} stages, {threads}, {depth} batches ahead"]
     if together > 1:
         lines[0] += f", {together} of them made as one"
-    if plan.batches_read_ahead:
-        lines[0] += f", {plan.batches_read_ahead} more are read"
+    if more := plan.batches_read_ahead:
+        lines[0] += f", {more} more {'is' if more == 1 else 'are'} read"
     if parts is not None:
         lines.append(f"workers make {', '.join(_names(parts[0].outputs, plan))}:")
     wanted = set(plan.outputs)

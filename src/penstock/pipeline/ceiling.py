@@ -78,7 +78,7 @@ class _Repeated(Executor):
     def __init__(self, executor: Executor, outputs: list[Batch], batches: int | None):
         self.executor, self._outputs, self._batches = executor, outputs, batches
         self.rows, self.merging = executor.rows, executor.merging
-        self._asked = self._given = self._in_epoch = 0
+        self._asked = self._given = self._in_epoch = self.reads_ahead = 0
         self._first_ns = self._last_ns = 0
 
     def samples_per_s(self) -> float:

@@ -154,10 +154,8 @@ class Runner:
 
     def most_pending(self) -> int:
         """Maximum number of batches in flight."""
-        assert self.plan is not None
-        if self._worker_pool is not None:  # workers read ahead themselves
-            return self.made_ahead()
-        return self.made_ahead() + self.settings.ahead * self.plan.batches_read_ahead
+        assert self.executor is not None
+        return self.made_ahead() + self.settings.ahead * self.executor.reads_ahead
 
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
         """The next batch, not wrapped. Requires `lock`. Starts another one before waiting for the GPU, unless that
@@ -170,9 +168,11 @@ class Runner:
         if not asks_user and executor.consumer_is_polling():
             return self.share()
         self._fill_queue(iter_setup)
-        batches = self.share()
+        batches = self._share()
         if self.settings.ahead and not asks_user:
             executor.schedule_ahead(self._size(), self.most_pending())
+        else:
+            executor.make_due()
         return batches
 
     def schedule(self, iter_setup: Callable[[], None] | None) -> None:
@@ -191,6 +191,12 @@ class Runner:
 
     def share(self) -> list[Batch]:
         """The oldest requested batch."""
+        batches = self._share()
+        assert self.executor is not None
+        self.executor.make_due()
+        return batches
+
+    def _share(self) -> list[Batch]:
         assert self.executor is not None
         if self._iter_setup_ended and self.executor.pending == 0:
             raise StopIteration

@@ -194,8 +194,9 @@ class TestNothingButBadSamples:
 
 
 class TestLimits:
-    def run(self, dataset, letters, batches, **policy):
-        pipe = images(dataset(letters), 5, 2, 1, on_error="skip", **policy)
+    def run(self, dataset, letters, batches, reads_ahead=1, **policy):
+        reader = {"prefetch_queue_depth": reads_ahead}
+        pipe = images(dataset(letters), 5, 2, 1, reader=reader, on_error="skip", **policy)
         done = 0
         try:
             for _ in range(batches):
@@ -213,11 +214,13 @@ class TestLimits:
         done, text = self.run(dataset, letters, 4, max_errors=0)
         assert done == 0 and "1 of 5 samples were bad" in text
 
-    def test_rate(self, dataset):
-        """The rate refers to the samples so far, at least 100, as the first samples are not representative."""
+    @pytest.mark.parametrize("reads_ahead", [1, 5])
+    def test_rate(self, dataset, reads_ahead):
+        """The rate refers to the samples so far, at least 100, as the first samples are not representative. Those that
+        are read ahead don't count."""
         letters = "gggmg" * 20
-        assert self.run(dataset, letters, 40, max_errors=0.21) == (40, "")
-        done, text = self.run(dataset, letters, 40, max_errors=0.1)
+        assert self.run(dataset, letters, 40, reads_ahead, max_errors=0.21) == (40, "")
+        done, text = self.run(dataset, letters, 40, reads_ahead, max_errors=0.1)
         assert done == 10 and "11 of 55 samples were bad, more than max_errors=0.1" in text
 
     def test_goes_on_where_all_is_well(self, dataset):

@@ -11,6 +11,7 @@ import pytest
 from object_server import serving
 from optional_packages import needs
 from penstock import fn, pipeline_def
+from penstock.operators.read._records import RecordReader
 
 pytestmark = needs("obstore")
 
@@ -96,16 +97,54 @@ def test_an_error_comes_with_its_batch(server):
     pipe.close()
 
 
-def test_files_are_not_read_so_far_ahead(tmp_path):
-    (tmp_path / "a").write_bytes(b"a")
+@pytest.mark.parametrize("ahead", [None, 1, 3])
+def test_files_are_read_as_far_ahead_as_the_reader_says(tmp_path, monkeypatch, ahead):
+    begun, begin = [], RecordReader.begin
+    monkeypatch.setattr(RecordReader, "begin", lambda *a: begun.append(1) or begin(*a))
+    files = [tmp_path / f"{i}" for i in range(20)]
+    for i, file in enumerate(files):
+        file.write_bytes(bytes([i]))
+    seen = []
 
     @pipeline_def(batch_size=1, num_threads=1, prefetch_queue_depth=DEPTH)
     def pipe():
-        return fn.readers.file(files=[str(tmp_path / "a")])[0]
+        given = {} if ahead is None else {"prefetch_queue_depth": ahead}
+        data = fn.readers.file(files=[str(f) for f in files], **given)[0]
+        return fn.python_function(data, function=lambda x: seen.append(bytes(x)) or x)
+
+    p, most = pipe(), ahead or 1
+    for i in range(3):
+        assert np.array(p.run()[0][0]).tolist() == [i]
+        wanted = [i + 1 + DEPTH + most, i + 1 + DEPTH]
+        assert wait_until(lambda wanted=wanted: len(begun) >= wanted[0] and len(seen) >= wanted[1])
+        assert [len(begun), len(seen)] == wanted
+    assert f"{DEPTH} batches ahead, {most} more {'is' if most == 1 else 'are'} read" in str(p.explain())
+    p.close()
+
+
+def test_batches_of_files_that_nobody_asks_for_any_more_are_made(tmp_path):
+    """`share_outputs` without another `schedule_run` makes the batches that were only read."""
+    files = [tmp_path / f"{i}" for i in range(8)]
+    for i, file in enumerate(files):
+        file.write_bytes(bytes([i]))
+
+    @pipeline_def(batch_size=1, num_threads=1, prefetch_queue_depth=1)
+    def pipe():
+        return fn.readers.file(files=[str(f) for f in files], prefetch_queue_depth=4)[0]
 
     p = pipe()
-    p.run()
-    assert "more are read" not in str(p.explain())
+    p.build()
+    for _ in range(5):
+        p.schedule_run()
+    for i in range(5):
+        assert np.array(p.share_outputs()[0][0]).tolist() == [i]
+        p.release_outputs()
+    p.close()
+
+
+def test_a_reader_reads_at_least_one_batch_ahead():
+    with pytest.raises(ValueError, match="prefetch_queue_depth takes at least 1; got 0"):
+        fn.readers.file(files=["a"], prefetch_queue_depth=0)
 
 
 def test_no_more_than_half_an_epoch(server):

@@ -43,8 +43,8 @@ class Executor:
         self._workers = Workers(self._production, n, loader_runs=plan.session is None)
         self._next = 0
         self.depth = 1
-        # Whether batches are read before they are due. Workers make all batches that are requested.
-        self._reads_ahead = plan.batches_read_ahead > 0 and not producer.is_away
+        # Number of batches that are read before they are due. Workers make all batches that are requested.
+        self.reads_ahead = 0 if producer.is_away else plan.batches_read_ahead
         self.merging = Merging(plan, producer.is_away)
         self._ahead = 0  # number of tickets requested ahead and not needed yet; guarded by `_sharing`
         self._to_merge: list[Ticket] = []  # requested, but too few yet to be merged
@@ -106,13 +106,21 @@ class Executor:
 
     def schedule_ahead(self, batch_size: int, depth: int) -> None:
         """Requests another batch if there is data; or, if the last fed data is likely to be repeated, batches up to the
-        depth."""
+        depth. In any case, the batches that have become due are made."""
+        before = self._next
         if self.has_data():
             if self.pending < depth:
                 self.schedule(batch_size)
         elif self._repeating and not self._makes_at_once():
             while self.pending < depth and all(feed.repeats for feed in self._repeating):
                 self.schedule(batch_size, ahead=True)
+        if self._next == before:
+            self.make_due()
+
+    def make_due(self) -> None:
+        """Call after `share`, unless another batch is requested right after: makes the batches that have become due."""
+        if self.reads_ahead:
+            self._workers.look_again()
 
     def consumer_is_polling(self) -> bool:
         """Call when a batch is requested: returns whether the next batches should be made on request."""
@@ -151,7 +159,8 @@ class Executor:
         return len(self._tickets)
 
     def share(self) -> list[Batch]:
-        """Returns the oldest requested batch. Raises its error, if any; later batches are not affected."""
+        """Returns the oldest requested batch. Raises its error, if any; later batches are not affected. Afterwards call
+        `schedule`, `schedule_ahead` or `make_due`."""
         self._workers.start()
         with self._sharing:
             if not self._tickets:
@@ -171,9 +180,8 @@ class Executor:
             self._tickets.popleft()
             self._ahead -= ticket.ahead
             self._seen = ticket.after or self._seen
-            if self._tickets and self._reads_ahead:
+            if self._tickets:
                 self._workers.make_up_to(self._first_that_is_only_read())
-                self._workers.look_again()
         if ticket.error is not None:
             try:
                 raise ticket.error
@@ -186,7 +194,7 @@ class Executor:
 
     def _first_that_is_only_read(self) -> int:
         """The index of the first requested batch that is not due to be made yet."""
-        if not self._reads_ahead:
+        if not self.reads_ahead:
             return self._next
         return self._tickets[0].index + self.depth + self.plan.ahead
 
@@ -247,7 +255,6 @@ class Executor:
         self._next, self._production.position = state.iteration, state.position
         self._production.ended = state.ended
         self._production.policy.restore(state.errors)
-        self._production.policy.seen = state.position
 
     def reset(self) -> bool:
         """Moves the sources to the start of their next epoch, as seen from the last batch returned.

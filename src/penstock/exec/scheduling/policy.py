@@ -13,6 +13,7 @@ from ...graph.node import Node
 _LISTED = 8
 _TEXT = 240
 _TOGETHER = 8  # maximum number of batches in flight at once
+_MOST_PENDING = 4096  # more batches than are requested at once
 
 
 class Policy:
@@ -30,8 +31,14 @@ class Policy:
         self.errors: list[SampleError] = []
         self._known: set[tuple[str, int, int]] = set()
         self._before = 0  # bad samples counted in a checkpoint but not listed
-        self.seen = 0  # samples requested
+        self._requested: dict[int, int] = {}  # by iteration: the samples up to its end
         self._lock = threading.Lock()
+
+    def requested(self, iteration: int, samples: int) -> None:
+        """Call when the samples of an iteration are picked, with the number of all samples up to its last one. The rate
+        refers to them: it must not depend on how many batches are requested ahead."""
+        self._requested[iteration] = samples
+        self._requested.pop(iteration - _MOST_PENDING, None)
 
     def record(self, samples: dict[int, tuple[Node, str, str]], iteration: int) -> None:
         """Records bad samples, each once per iteration; raises PipelineError if `on_error` is "raise" or there are too
@@ -43,7 +50,7 @@ class Policy:
                     self._known.add((source, node.number, iteration))
                     operator = node.op.display_name()
                     self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
-            count, seen = self._before + len(self.errors), self.seen
+            count = self._before + len(self.errors)
         if self.on_error == "raise":
             row, (node, reason, source) = min(samples.items())
             n = len(samples) - 1
@@ -52,7 +59,10 @@ class Policy:
             where = here.capitalize() if source == here else f"{here.capitalize()}: {source}"
             raise node.op.sample_error(node.describe(f"{reason}\n{where}{more}"))
         limit = self.max_errors
-        if limit is not None and (count > limit if isinstance(limit, int) else count > limit * max(seen, 100)):
+        if limit is None:
+            return
+        seen = self._requested[iteration]
+        if count > (limit if isinstance(limit, int) else limit * max(seen, 100)):
             last = "\n".join(f"  {e.source}: {e.reason}" for e in self.errors[-5:])
             raise PipelineError(
                 f"{count} of {seen} samples were bad, more than max_errors={limit} allows; the last:\n{last}"

@@ -117,7 +117,7 @@ class Production:
         if position is None or epoch is None:
             epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
         self.position += n
-        self.policy.seen = self.position
+        self.policy.requested(ticket.index, self.position)
         return Context(n, epoch, position, ticket.index)
 
     def run(self, ticket: Ticket) -> None:

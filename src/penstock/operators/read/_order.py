@@ -17,7 +17,9 @@ from ...core.rows import address, allocate
 from ._lengths import Lengths
 from ._windows import Windows
 
-# Up to this many samples, the permutation is stored: computing it needs the most rounds per sample.
+# Up to this many samples, the permutation of `random_shuffle` is stored (8 bytes per sample).
+_MOST_STORED = 1 << 16
+# Up to this many samples, one call makes the picks of several epochs.
 _SMALL = 4096
 _INT64 = np.dtype("i8")
 
@@ -81,7 +83,7 @@ class SampleOrder:
             return self._permute(epoch, place)
         if self.way == "random_shuffle":
             order = self._buffer_order(shard, epoch, part)[offset]
-            return order if self.size <= _SMALL else self._permute(0, self.begin(part) + order)
+            return order if self.size <= _MOST_STORED else self._permute(0, self.begin(part) + order)
         return place
 
     def picks(self, shard: int, spans: list[tuple[int, int, int]]) -> np.ndarray:
@@ -144,7 +146,7 @@ class SampleOrder:
                 order, at = allocate(int(self.length(shard, epoch)), _INT64)
                 key = self.buffer_keys[shard] if self.buffer_keys else self.buffer_key
                 library().buffer_shuffle(key, epoch % 2**32, part, len(order), self.initial_fill, at)
-                if self.size <= _SMALL:
+                if self.size <= _MOST_STORED:
                     order = self._data_set()[self.begin(part) + order]
                 # Batches in progress and replacements of bad samples are at most one epoch apart.
                 recent = {k: o for k, o in self._orders.items() if k[0] >= epoch - 1}

@@ -97,7 +97,13 @@ class OrderArguments(Source, Seeded, abstract=True):
     lazy_init = Arg(
         bool, False, "Whether to find the samples when the first batch is read instead of when the pipeline is built."
     )
-    prefetch_queue_depth = Arg(int, 1, "Accepted for compatibility; the pipeline's depth is used.", hidden=True)
+    prefetch_queue_depth = Arg(
+        int,
+        1,
+        "Number of batches of local files to read ahead, in addition to the batches that the pipeline makes ahead. "
+        "With a GPU, and for data by URL, the pipeline chooses it.",
+        hidden=True,
+    )
     read_ahead = Arg(bool, False, "Accepted for compatibility; whole files are always read ahead.", hidden=True)
     dont_use_mmap = Arg(bool, False, "Accepted for compatibility; files are never mapped.", hidden=True)
     skip_cached_images = Arg(bool, False, "Accepted for compatibility; decoders keep no cache.", hidden=True)
@@ -124,6 +130,10 @@ class OrderArguments(Source, Seeded, abstract=True):
             raise ValueError(f"{self.display_name()}: shuffle_after_epoch implies stick_to_shard; leave the latter out")
         if v["random_shuffle"] and v["initial_fill"] < 1:
             raise ValueError(f"{self.display_name()}: initial_fill takes at least 1; got {v['initial_fill']}")
+        if v["prefetch_queue_depth"] < 1:
+            raise ValueError(
+                f"{self.display_name()}: prefetch_queue_depth takes at least 1; got {v['prefetch_queue_depth']}"
+            )
         for name in self.given & {"num_samples", "replacement"} if not is_weighted else ():
             raise ValueError(f"{self.display_name()}: '{name}' can be used only together with 'weights'")
         if v["num_samples"] is not None and v["num_samples"] < 1:

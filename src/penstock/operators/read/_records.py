@@ -241,11 +241,17 @@ class RecordReader(ShardedSource, abstract=True):
         return len(self.records)
 
     @property
+    def is_remote(self) -> bool:
+        return self.records.objects.has_urls
+
+    @property
     def batches_ahead(self) -> int:
-        """Number of batches with twice as many requests as may be in flight, assuming that the samples of a batch are
-        contiguous. At most half an epoch, so that data is in the cache when the next epoch reads it again."""
-        if not self.size or not self.records.objects.has_urls:
+        """By URL: number of batches with twice as many requests as may be in flight, assuming that the samples of a
+        batch are contiguous. At most half an epoch, so that data is in the cache when the next epoch reads it again."""
+        if not self.size:
             return 0
+        if not self.is_remote:
+            return self.values["prefetch_queue_depth"]
         limits = self.storage.connection.limits
         batch = self.records.mean_bytes() * self._batch_size
         requests = max(batch // _RUN_BYTES_BY_URL, 1) if batch else self._batch_size

@@ -139,6 +139,10 @@ class Mix(Source, Seeded):
         self.shared_seed = own if has_own else seed if self.num_shards == 1 else _SHARED_SEED
 
     @property
+    def is_remote(self) -> bool:
+        return any(source.is_remote for source in self.sources)
+
+    @property
     def batches_ahead(self) -> int:
         return max(source.batches_ahead for source in self.sources)
 
