@@ -260,21 +260,37 @@ def pad(picture: Any, padding: int | Sequence[int], fill: Any = None, padding_mo
         return _padded_image(picture, (left, top, right, bottom), fill, padding_mode)
     if padding_mode == "constant":
         return _filled(picture, (left, right, top, bottom), 0 if fill is None else fill)
-    shape = picture.shape
-    if padding_mode == "symmetric":
-        rows = _mirrored(shape[-2], top, bottom, picture.device)
-        return picture.index_select(-2, rows).index_select(-1, _mirrored(shape[-1], left, right, picture.device))
-    four = picture.reshape(-1, *shape[-3:])
-    floats = four if four.is_floating_point() else four.float()
-    name = "replicate" if padding_mode == "edge" else "reflect"
-    made = _torch_pad(floats, [left, right, top, bottom], mode=name).to(picture.dtype)
-    return made.reshape(*shape[:-2], *made.shape[-2:])
+    return _bordered(picture, ((top, bottom), (left, right)), padding_mode)
 
 
-def _mirrored(n: int, before: int, after: int, device: Any) -> torch.Tensor:
-    """Which elements an axis has, whose border is repeated in the mirror."""
-    at = torch.arange(-before, n + after, device=device)
-    return torch.where(at < 0, -1 - at, torch.where(at >= n, 2 * n - 1 - at, at))
+def _bordered(x: torch.Tensor, sides: tuple[tuple[int, int], tuple[int, int]], mode: str) -> torch.Tensor:
+    """Repeats or mirrors the picture around it. `sides`: before and after the rows and the columns; negative ones
+    crop."""
+    for dim, (before, after) in zip((-2, -1), sides):
+        x = x.narrow(dim, max(-before, 0), x.shape[dim] - max(-before, 0) - max(-after, 0))
+    (top, bottom), (left, right) = [(max(before, 0), max(after, 0)) for before, after in sides]
+    height, width = x.shape[-2:]
+    for n, before, after in ((height, top, bottom), (width, left, right)):
+        most = n - (mode == "reflect")
+        if not n or (mode != "edge" and max(before, after) > most):
+            raise ValueError(f"padding_mode={mode!r} pads {n} pixels by at most {most}; got {before} and {after}")
+    out = x.new_empty((*x.shape[:-2], height + top + bottom, width + left + right))
+    out[..., top : top + height, left : left + width] = x
+    _fill_border(out[..., top : top + height, :], -1, left, width, mode)
+    _fill_border(out, -2, top, height, mode)
+    return out
+
+
+def _fill_border(x: torch.Tensor, dim: int, begin: int, n: int, mode: str) -> None:
+    """Fills the border of one dimension from its `n` elements from `begin` on."""
+    end, skip = begin + n, int(mode == "reflect")
+    after = x.shape[dim] - end
+    if mode == "edge":
+        x.narrow(dim, 0, begin).copy_(x.narrow(dim, begin, 1))
+        x.narrow(dim, end, after).copy_(x.narrow(dim, end - 1, 1))
+    else:
+        x.narrow(dim, 0, begin).copy_(x.narrow(dim, begin + skip, begin).flip(dim))
+        x.narrow(dim, end, after).copy_(x.narrow(dim, end - skip - after, after).flip(dim))
 
 
 def _filled(x: torch.Tensor, sides: tuple[int, int, int, int], fill: Any) -> torch.Tensor:
