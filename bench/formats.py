@@ -333,13 +333,12 @@ def main() -> None:
         measure.machine(),
         f"{RECORDS} records with photographs of about {int((root / 'bytes').read_text()) / 1000:.0f} KB in the "
         f"system's cache, shuffled, batch {o.batch}, {o.threads} threads. Medians of {o.rounds} interleaved runs of "
-        f"{o.seconds:g} s, with the least and the most. "
+        f"{o.seconds:g} s, with the least and the most; ratios are medians over the rounds. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy', 'pyarrow', 'webdataset')}. *read* only reads; *val* "
         "decodes, resizes, crops and normalises. penstock and tf.data verify checksums of TFRecord, DALI does not. "
         "Parquet is compressed by Snappy and shuffled by windows, and all of its row groups fit into what the reader "
         "keeps, except where it says otherwise; it is measured from the second epoch on (in the first one, nothing is "
-        "kept yet)."
-        + (f" tf.data is that of tensorflow {version} in an environment of its own." if version else ""),
+        "kept yet)." + (f" tf.data is that of tensorflow {version} in an environment of its own." if version else ""),
         "Written by `bench/formats.py`.",
         "",
         "| | pictures/s | least | most | resident MB | CPU s per 1000 |",
@@ -353,7 +352,7 @@ def main() -> None:
     lines += ["", "| claim | ratio | at least | |", "|---|---|---|---|"]
     for text, ours, theirs, least in CLAIMS:
         if ours in results and theirs in results:
-            ratio = results[ours]["images_per_s"] / results[theirs]["images_per_s"]
+            ratio = measure.ratio(results[ours], results[theirs])
             lines.append(f"| {text} | {ratio:.2f} | {least} | {'reached' if ratio >= least else '**missed**'} |")
     measure.write(o.out, "formats.md", "\n".join(lines) + "\n")
 

@@ -96,6 +96,7 @@ def work(
     """In a separate process: warms up, calls `is_warm`, measures, and prints a line of JSON that includes the result of
     `extra`."""
     batches = contender(options)
+    next(batches)  # imports, builds and finds the data, which takes some longer than others
     warm = time.perf_counter() + min(1.0, options.seconds / 2)
     while time.perf_counter() < warm:
         next(batches)
@@ -111,11 +112,12 @@ def work(
 
 def measure(
     script: str, names: list[str], options: argparse.Namespace, pythons: dict[str, str] | None = None
-) -> dict[str, dict[str, float]]:
-    """Medians per contender. Contenders take turns in each round, so that drift of the machine affects all of them.
-    `pythons`: the interpreters of contenders that need another environment."""
+) -> dict[str, dict[str, Any]]:
+    """Medians per contender, and the `rates` of all rounds. Contenders take turns in each round, so that drift of the
+    machine affects all of them. `pythons`: the interpreters of contenders that need another environment."""
     results: dict[str, list[dict[str, float]]] = {n: [] for n in names}
     failed: dict[str, str] = {}
+    run_started = time.time()
     for r in range(options.rounds):
         for name in names:
             if name in failed:
@@ -131,15 +133,23 @@ def measure(
             except ValueError:
                 failed[name] = (run.stderr.strip().splitlines() or ["no output"])[-1]
     _progress("")
-    out: dict[str, dict[str, float]] = {}
+    out: dict[str, dict[str, Any]] = {}
     for name, rows in results.items():
         if rows:
             out[name] = {k: statistics.median(r[k] for r in rows) for k in rows[0]}
             rates = [r["images_per_s"] for r in rows]
-            out[name] |= {"least": min(rates), "most": max(rates)}
+            out[name] |= {"least": min(rates), "most": max(rates), "rates": rates, "run": run_started}
         else:
             print(f"{name}: could not run: {failed.get(name)}", file=sys.stderr)
     return out
+
+
+def ratio(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
+    """How many times as fast: the median over the rounds, as what is measured in a round shares the machine's state; of
+    different runs, the ratio of the medians."""
+    if "run" not in ours or ours["run"] != theirs.get("run") or len(ours["rates"]) != len(theirs["rates"]):
+        return ours["images_per_s"] / theirs["images_per_s"]
+    return statistics.median(a / b for a, b in zip(ours["rates"], theirs["rates"]))
 
 
 def kept(file: Path, results: dict[str, Any]) -> dict[str, Any]:

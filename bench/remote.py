@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import measure
 
@@ -302,39 +303,62 @@ def work(contender: measure.Contender, o: argparse.Namespace) -> None:
     measure.work(contender, o, lambda: {"server_s": server_s() - before}, is_warm)
 
 
-def table(results: dict[str, dict[str, float]]) -> list[str]:
+def table(results: dict[str, dict[str, Any]]) -> list[str]:
     """The claims about the results, and whether they hold."""
-    names = list(CONTENDERS)
     rate = {n: r["images_per_s"] for n, r in results.items()}
-    alone = max(names[1:3], key=lambda n: rate.get(n, 0))
+    alone = max((f"loopback: obstore alone, {n} threads" for n in (4, 16)), key=lambda n: rate.get(n, 0))
+    disk, far = "val from shards: disk", "val from shards: 30 ms a request"
+    one, slow = "objects, 30 ms a request: one batch at a time", ", 30 ms a request: "
     claims = [
-        ("over loopback, against obstore alone", names[3], alone, 1.3),
-        ("over loopback, of what nginx can send", names[3], names[0], 0.75),
-        ("val from shards with 30 ms a request, against the disk", names[5], names[4], 0.9),
-        ("second epoch of val from the cache, against files", names[10], names[9], 0.95),
-        ("second epoch of reading alone from the cache, against files", names[8], names[7], 0.95),
-        ("tar shards, against webdataset", names[11], names[12], 3),
-        ("objects of a bucket, against s3fs and DataLoader", names[13], names[14], 3),
-        ("MDS shards, against MosaicML streaming", names[15], names[16], 3),
+        ("over loopback, against obstore alone", "loopback: penstock", alone, 1.3),
+        (
+            *("over loopback, of what nginx can send", "loopback: penstock"),
+            *("loopback: nginx, by a load generator in C", 0.75),
+        ),
+        ("val from shards with 30 ms a request, against the disk", far, disk, 0.9),
+        (
+            *("second epoch of val from the cache, against files", "val of objects: from the cache"),
+            *("val of objects: from files", 0.95),
+        ),
+        (
+            *("second epoch of reading alone from the cache, against files", "objects: from the cache"),
+            *("objects: from files", 0.95),
+        ),
+        ("tar shards, against webdataset", f"tar shards{slow}penstock", f"tar shards{slow}webdataset", 3),
+        (
+            *("objects of a bucket, against s3fs and DataLoader", f"objects of a bucket{slow}penstock"),
+            *(f"objects of a bucket{slow}s3fs and DataLoader", 3),
+        ),
+        (
+            "MDS shards, against MosaicML streaming",
+            f"MDS shards{slow}penstock",
+            f"MDS shards{slow}MosaicML streaming",
+            3,
+        ),
     ]
-    held = [(what, rate[a] / rate[b], wanted) for what, a, b, wanted in claims if a in rate and b in rate]
+    held = [
+        (what, measure.ratio(results[a], results[b]), wanted)
+        for what, a, b, wanted in claims
+        if a in rate and b in rate
+    ]
     lines = []
-    for n in names:
+    for n in CONTENDERS:
         if n in rate:
             spent = (results[n].get(of, 0) / results[n]["seconds"] / rate[n] * 1e6 for of in ("cpu_s", "server_s"))
             lines.append(f"| {n} | {rate[n]:,.0f} | {' | '.join(f'{us:.0f}' if us else '' for us in spent)} |")
     batch = []
-    if names[6] in rate:
-        batch_ms = 256e3 / rate[names[6]]
+    if one in rate:
+        batch_ms = 256e3 / rate[one]
         held.append(("a batch of 256 objects: 3 x 30 ms over its time", 3 * DELAY_MS / batch_ms, 1.0))
         batch = ["", f"A batch of 256 objects with 30 ms a request takes {batch_ms:.0f} ms."]
-    if names[5] in rate and names[4] in rate:
-        far, processors = results[names[5]], os.cpu_count() or 1
-        share = far.get("server_s", 0) / far["seconds"] / processors
+    if far in rate and disk in rate:
+        processors = os.cpu_count() or 1
+        share = results[far].get("server_s", 0) / results[far]["seconds"] / processors
         batch += [
             "",
             f"While val reads with 30 ms a request, the server takes {share:.0%} of the {processors} processors; of "
-            f"what it leaves, val reaches {rate[names[5]] / rate[names[4]] / (1 - share):.2f} of that from the disk.",
+            f"what it leaves, val reaches {measure.ratio(results[far], results[disk]) / (1 - share):.2f} of that from "
+            "the disk.",
         ]
     return [
         *(
