@@ -266,8 +266,6 @@ def pad(picture: Any, padding: int | Sequence[int], fill: Any = None, padding_mo
 def _bordered(x: torch.Tensor, sides: tuple[tuple[int, int], tuple[int, int]], mode: str) -> torch.Tensor:
     """Repeats or mirrors the picture around it. `sides`: before and after the rows and the columns; negative ones
     crop."""
-    for dim, (before, after) in zip((-2, -1), sides):
-        x = x.narrow(dim, max(-before, 0), x.shape[dim] - max(-before, 0) - max(-after, 0))
     (top, bottom), (left, right) = [(max(before, 0), max(after, 0)) for before, after in sides]
     height, width = x.shape[-2:]
     for n, before, after in ((height, top, bottom), (width, left, right)):
@@ -278,6 +276,9 @@ def _bordered(x: torch.Tensor, sides: tuple[tuple[int, int], tuple[int, int]], m
     out[..., top : top + height, left : left + width] = x
     _fill_border(out[..., top : top + height, :], -1, left, width, mode)
     _fill_border(out, -2, top, height, mode)
+    for dim, (before, after) in zip((-2, -1), sides):
+        begin, end = max(-before, 0), max(-after, 0)
+        out = out.narrow(dim, begin, out.shape[dim] - begin - end)
     return out
 
 
