@@ -332,8 +332,8 @@ def main() -> None:
         "",
         measure.machine(),
         f"{RECORDS} records with photographs of about {int((root / 'bytes').read_text()) / 1000:.0f} KB in the "
-        f"system's cache, shuffled, batch {o.batch}, {o.threads} threads. Medians of {o.rounds} interleaved runs of "
-        f"{o.seconds:g} s, with the least and the most; ratios are medians over the rounds. "
+        f"system's cache, shuffled, batch {o.batch}, {o.threads} threads. Medians of interleaved runs of "
+        f"{o.seconds:g} s, with the least and the most; ratios are medians over the rounds, or of medians. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy', 'pyarrow', 'webdataset')}. *read* only reads; *val* "
         "decodes, resizes, crops and normalises. penstock and tf.data verify checksums of TFRecord, DALI does not. "
         "Parquet is compressed by Snappy and shuffled by windows, and all of its row groups fit into what the reader "
@@ -341,14 +341,14 @@ def main() -> None:
         "kept yet)." + (f" tf.data is that of tensorflow {version} in an environment of its own." if version else ""),
         "Written by `bench/formats.py`.",
         "",
-        "| | pictures/s | least | most | resident MB | CPU s per 1000 |",
-        "|---|---|---|---|---|---|",
+        "| | pictures/s | least | most | runs | resident MB | CPU s per 1000 |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name in (n for n in CONTENDERS if n in results):
         r = results[name]
         cpu = 1000 * r["cpu_s"] / (r["images_per_s"] * r["seconds"])
         rates = " | ".join(f"{r[k]:.0f}" for k in ("images_per_s", "least", "most"))
-        lines.append(f"| {name} | {rates} | {r['rss_mb']:.0f} | {cpu:.3f} |")
+        lines.append(f"| {name} | {rates} | {len(r['rates'])} | {r['rss_mb']:.0f} | {cpu:.3f} |")
     lines += ["", "| claim | ratio | at least | |", "|---|---|---|---|"]
     for text, ours, theirs, least in CLAIMS:
         if ours in results and theirs in results:
