@@ -134,6 +134,8 @@ def _interpolated(x: torch.Tensor, size: tuple[int, int], name: str, antialias: 
     shape, dtype = x.shape, x.dtype
     if x.numel() == 0:
         return x.reshape(*shape[:-2], *size)
+    if name not in ("bilinear", "bicubic") and x.device.type == "cpu":
+        return _nearest(x, size, name)
     known = (torch.float32, torch.float64, *([] if name in ("bilinear", "bicubic") else [torch.uint8]))
     cast = dtype not in known  # PyTorch has not all types for all layouts
     four = x.reshape(-1, *shape[-3:])
@@ -144,6 +146,19 @@ def _interpolated(x: torch.Tensor, size: tuple[int, int], name: str, antialias: 
             four = four.clamp_(0, 255)
         four = (four if dtype.is_floating_point else four.round_()).to(dtype)
     return four.reshape(*shape[:-2], *size)
+
+
+def _nearest(x: torch.Tensor, size: tuple[int, int], name: str) -> torch.Tensor:
+    """The pixels that `interpolate` chooses, which takes twice as long on the CPU: it only chooses rows and columns
+    here."""
+    number = torch.float64 if x.dtype is torch.float64 else torch.float32  # its rounding depends on the type
+    rows, columns = (
+        interpolate(torch.arange(n, dtype=number)[None, None, None], size=(1, wanted), mode=name).long().reshape(-1)
+        for n, wanted in zip(x.shape[-2:], size)
+    )
+    of_picture = (rows[:, None] * x.shape[-1] + columns).reshape(1, -1)
+    pictures = x.reshape(-1, x.shape[-2] * x.shape[-1])
+    return pictures.gather(1, of_picture.expand(len(pictures), -1)).reshape(*x.shape[:-2], *size)
 
 
 def _corners(name: str) -> dict[str, Any]:
