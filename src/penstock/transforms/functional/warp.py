@@ -181,13 +181,23 @@ def _sampled(x: torch.Tensor, grid: torch.Tensor, name: str, fill: Any) -> torch
     fits = x.shape[-1] * x.shape[-2] < 2**31
     if name == "nearest" and x.dtype is torch.uint8 and x.device.type == "cpu" and fits:
         return _bytes.at_places(x, grid, torch.tensor(values or [0.0]).round_().to(torch.uint8))
+    how = {"mode": name, "padding_mode": "zeros", "align_corners": False}
     four = x.reshape(-1, *x.shape[-3:])
-    four = four if x.dtype == grid.dtype else four.to(grid.dtype)
-    if values is not None:  # one more channel says how much of a pixel is there
-        four = torch.cat((four, torch.ones_like(four[:, :1])), dim=1)
-    four = grid_sample(four, grid.expand(len(four), -1, -1, -1), mode=name, padding_mode="zeros", align_corners=False)
-    if values is not None:
-        four, there = four[:, :-1], four[:, -1:]
-        around = torch.tensor(values, dtype=four.dtype, device=four.device).view(1, -1, 1, 1)
-        four = torch.where(there < 0.5, around, four) if name == "nearest" else (four - around).mul_(there).add_(around)
-    return (four if x.dtype == grid.dtype else four.round_().to(x.dtype)).reshape(shape)
+    if values is None or len(four) > 1:
+        four = four if x.dtype == grid.dtype else four.to(grid.dtype)
+        sampled = grid_sample(four, grid.expand(len(four), -1, -1, -1), **how)
+        there = None if values is None else grid_sample(torch.ones_like(four[:1, :1]), grid, **how)
+    else:
+        both = four.new_ones((1, four.shape[1] + 1, *four.shape[2:]), dtype=grid.dtype)
+        both[:, :-1] = four
+        both = grid_sample(both, grid, **how)
+        sampled, there = both[:, :-1], both[:, -1:]
+    if there is not None:  # how much of a pixel is there
+        around = torch.tensor(values, dtype=grid.dtype, device=x.device).view(1, -1, 1, 1)
+        if name == "nearest":
+            sampled = torch.where(there < 0.5, around, sampled)
+        elif values == [0.0]:
+            sampled = sampled * there
+        else:
+            sampled = (sampled - around).mul_(there).add_(around)
+    return (sampled if x.dtype == grid.dtype else sampled.round_().to(x.dtype)).reshape(shape)
