@@ -29,6 +29,7 @@ def torch():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch has no GPU")
+    torch.cuda.set_device(0)  # JAX makes another one current, in test_two_gpus.py
     return torch
 
 
