@@ -23,6 +23,7 @@ from ....gpu.stage import GpuStage, StageBatch
 from .sharing import Sharing
 
 _ENGINES = "video decoders"  # key in the session
+_MOST_BY_CPU = 32  # videos that the CPU decodes at once beside the engines, of all batches in flight
 
 
 class VideoDecoding(GpuStage):
@@ -61,18 +62,21 @@ class VideoDecoding(GpuStage):
         assert videos.engines is not None
         n, files, gpu = batch.n, batch.inputs[0], batch.gpu
         shared = videos.sharing.begin(n)
-        beside = _ByCpu(batch, np.arange(n - shared, n), columns, out) if shared else None
+        # Not in pinned memory: getting some for more videos than before stops the engines for up to 0.3 s.
+        shares = [np.array([row]) for row in range(n - shared, n)]
+        beside = [_ByCpu(batch, rows, columns, out, is_pinned=False) for rows in shares]
         todo, rows, begin = np.zeros(n, bool), np.arange(n - shared), time.monotonic()
-        by_engines_s, running = 0.0, videos.thread.submit(beside.decode) if beside else None
+        by_engines_s, running = 0.0, [videos.threads.submit(video.decode) for video in beside]
         try:
             some = (_of_rows(columns, rows), files.take(rows), out.take(rows)) if shared else (columns, files, out)
             todo[: n - shared] = videos.engines.decode(gpu, *some)
             by_engines_s = time.monotonic() - begin
         finally:
-            videos.sharing.end(shared, by_engines_s, running.result() if running else 0.0)
-        if beside:
-            beside.copy()
-            videos.by_cpu += shared
+            by_cpu_s = max((video.result() for video in running), default=begin) - begin
+            videos.sharing.end(shared, by_engines_s, by_cpu_s)
+        for video in beside:
+            video.copy()
+        videos.by_cpu += shared
         return todo
 
 
@@ -83,20 +87,23 @@ def _of_rows(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
 class _ByCpu:
     """Decodes some videos of a batch by the pipeline's threads, and copies them."""
 
-    def __init__(self, batch: StageBatch, rows: np.ndarray, columns: dict[str, Any], out: DeviceBatch):
+    def __init__(
+        self, batch: StageBatch, rows: np.ndarray, columns: dict[str, Any], out: DeviceBatch, is_pinned: bool = True
+    ):
         self._batch, self._rows, self._columns = batch, rows, _of_rows(columns, rows)
         self._files, self._out = batch.inputs[0].take(rows), out.take(rows)
-        self._staged = Batch.allocate(self._out.spec, None, batch.gpu.pinned)
+        memory = {"memory": batch.gpu.pinned} if is_pinned else {}
+        self._staged = Batch.allocate(self._out.spec, **memory)
         self._outcome = kernels.Outcome(np.zeros(len(rows), "i4"), len(rows), 1)
 
     def decode(self) -> float:
-        """Returns the time in seconds. May be called by any thread."""
-        begin, n, kernel = time.monotonic(), len(self._rows), kernels.kernel("video/decode_video")
+        """Returns when it was done, by the monotonic clock. May be called by any thread."""
+        n, kernel = len(self._rows), kernels.kernel("video/decode_video")
         args, alive = kernel.rows(n, self._columns)
         step = kernels.Step(kernel, args, [(self._staged.rows, -1)], [(self._files.rows, -1)])
         self._batch.pool.run([step], n, self._outcome)
         del alive
-        return time.monotonic() - begin
+        return time.monotonic()
 
     def copy(self) -> None:
         copy_samples(self._staged, self._out, self._batch.gpu.stream.upload)
@@ -110,7 +117,8 @@ class Videos:
     def __init__(self, session: Session):
         self.engines: nvdec.VideoEngines | None = None
         self.why_not, self.by_cpu, self.sharing = "", 0, Sharing()
-        self.thread = ThreadPoolExecutor(1, "penstock-videos")  # runs the CPU's share while the engines decode
+        # They hand the CPU's share of each batch in flight to the pipeline's native threads while the engines decode.
+        self.threads = ThreadPoolExecutor(_MOST_BY_CPU, "penstock-videos")
         try:
             self.engines = nvdec.VideoEngines(session)
         except CudaError as e:
@@ -120,7 +128,7 @@ class Videos:
         return {"video engines": self.engines.n_decoded if self.engines else 0, "CPU (video)": self.by_cpu}
 
     def close(self) -> None:
-        self.thread.shutdown()
+        self.threads.shutdown()
         if self.engines is not None:
             self.engines.close()
 
