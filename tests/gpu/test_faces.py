@@ -337,7 +337,11 @@ def test_several_pipelines():
     pipes = [pipe(n=100) for _ in range(2)]
     it = plugin_torch.DALIGenericIterator(pipes, NAMES, size=16)
     assert not it._is_quick
-    assert [[p["label"][0, 0].item() for p in b] for b in it] == [[0, 0], [4, 4]]
+    first = []
+    for batches in it:
+        wait()
+        first.append([batch["label"][0, 0].item() for batch in batches])
+    assert first == [[0, 0], [4, 4]]
 
 
 def test_a_reset_in_the_middle(face):
