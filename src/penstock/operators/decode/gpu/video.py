@@ -92,8 +92,8 @@ class _ByCpu:
     ):
         self._batch, self._rows, self._columns = batch, rows, _of_rows(columns, rows)
         self._files, self._out = batch.inputs[0].take(rows), out.take(rows)
-        memory = {"memory": batch.gpu.pinned} if is_pinned else {}
-        self._staged = Batch.allocate(self._out.spec, **memory)
+        spec = self._out.spec
+        self._staged = Batch.allocate(spec, None, batch.gpu.pinned) if is_pinned else Batch.allocate(spec)
         self._outcome = kernels.Outcome(np.zeros(len(rows), "i4"), len(rows), 1)
 
     def decode(self) -> float:
