@@ -76,6 +76,8 @@ class VideoDecoding(GpuStage):
             videos.sharing.end(shared, by_engines_s, by_cpu_s)
         for video in beside:
             video.copy()
+        if beside:  # the GPU may still read memory that is not pinned
+            gpu.stream.synchronize()
         videos.by_cpu += shared
         return todo
 
