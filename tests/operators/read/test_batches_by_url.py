@@ -142,6 +142,28 @@ def test_batches_of_files_that_nobody_asks_for_any_more_are_made(tmp_path):
     p.close()
 
 
+def test_a_bad_batch_does_not_hold_up_those_that_were_only_read(tmp_path):
+    """`share_outputs` raises for the first batch, and the others are made although nothing else is requested."""
+    files = [tmp_path / f"{i}" for i in range(8)]
+    for i, file in enumerate(files[1:], 1):
+        file.write_bytes(bytes([i]))
+
+    @pipeline_def(batch_size=1, num_threads=1, prefetch_queue_depth=1)
+    def pipe():
+        return fn.readers.file(files=[str(f) for f in files], prefetch_queue_depth=4)[0]
+
+    p = pipe()
+    p.build()
+    for _ in range(5):
+        p.schedule_run()
+    with pytest.raises(RuntimeError, match="No such file"):
+        p.share_outputs()
+    for i in range(1, 5):
+        assert np.array(p.share_outputs()[0][0]).tolist() == [i]
+        p.release_outputs()
+    p.close()
+
+
 def test_a_reader_reads_at_least_one_batch_ahead():
     with pytest.raises(ValueError, match="prefetch_queue_depth takes at least 1; got 0"):
         fn.readers.file(files=["a"], prefetch_queue_depth=0)

@@ -159,8 +159,8 @@ class Executor:
         return len(self._tickets)
 
     def share(self) -> list[Batch]:
-        """Returns the oldest requested batch. Raises its error, if any; later batches are not affected. Afterwards call
-        `schedule`, `schedule_ahead` or `make_due`."""
+        """Returns the oldest requested batch. Raises its error, if any; later batches are not affected. After a batch,
+        call `schedule`, `schedule_ahead` or `make_due`."""
         self._workers.start()
         with self._sharing:
             if not self._tickets:
@@ -183,6 +183,7 @@ class Executor:
             if self._tickets:
                 self._workers.make_up_to(self._first_that_is_only_read())
         if ticket.error is not None:
+            self.make_due()
             try:
                 raise ticket.error
             finally:

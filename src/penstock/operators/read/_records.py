@@ -296,11 +296,11 @@ class _Reading(Loading):
             places, dense = allocate(len(reader.known), _ADDRESS)
             for k, array in self._dense.items():
                 places[k] = address(array)
-        has_urls = reader.records.objects.has_urls
-        remote = reader.storage.handle() if has_urls else 0
+        is_remote = reader.is_remote
+        remote = reader.storage.handle() if is_remote else 0
         alive = (self._out, self._dense, places, reader.request, reader.alive, reader.storage, own)
         limits = reader.storage.connection.limits
-        fetcher = io.fetcher(limits.at_once, limits.ahead_bytes) if has_urls else io.fetcher()
+        fetcher = io.fetcher(limits.at_once, limits.ahead_bytes) if is_remote else io.fetcher()
         self._fetch = fetcher.begin(request, index, out, dense, remote, alive)
 
     def wait_for_most(self) -> None:
