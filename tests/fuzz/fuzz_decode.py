@@ -95,7 +95,9 @@ def seeds() -> dict[str, bytes]:
 def decoders() -> tuple[list[Path | str], list[str]]:
     """The sources of all decoders of pictures, and the flags that they need."""
     kernels = ROOT / "kernels"
-    found = {*kernels.glob("decode/*.cpp")} - {kernels / "decode/jpeg_batch.cpp"}  # which launches GPU kernels
+    # The first launches GPU kernels; the other names the versions of all libraries and would need each of them.
+    others = {kernels / "decode/jpeg_batch.cpp", kernels / "decode/codec_versions.cpp"}
+    found = {*kernels.glob("decode/*.cpp")} - others
     openjpeg = sorted(glob.glob("/usr/include/openjpeg-*") + glob.glob("/usr/local/include/openjpeg-*"))
     libraries = ["-ljpeg", "-lpng", "-ltiff", "-lwebp", "-lopenjp2"]
     return [*sorted(found), "core/native_time", "color/interleave"], [*(f"-I{d}" for d in openjpeg), *libraries]
