@@ -28,7 +28,7 @@ constexpr size_t kTagSize = 104;
 constexpr time_t kFresh = 60;
 constexpr size_t kMostOpen = 4096;
 constexpr time_t kAbandoned = 15 * 60;  // seconds; older unfinished files were left by a killed process
-constexpr char kMagic[8] = {'p', 'e', 'n', 's', 't', 'k', '0', '3'};
+constexpr char kMagic[8] = {'p', 'e', 'n', 's', 't', 'k', '0', '4'};
 constexpr char kUnfinished[] = ".unfinished";
 
 // Aligned so that the data behind it can be copied quickly to aligned memory.
@@ -133,10 +133,18 @@ DiskCache::~DiskCache() = default;
 
 // Users, passwords and signatures are excluded: if they lead to different content, its version differs.
 DiskCache::Name DiskCache::name_of(const std::string &url, int64_t block) {
-  uint64_t name = 0xcbf29ce484222325ull, other = name ^ 0x9e3779b97f4a7c15ull;
-  for (const unsigned char c : without_secrets(url) + '\n' + std::to_string(block))  // FNV-1a
-    name = (name ^ c) * 0x100000001b3ull, other = (other ^ c) * 0x100000001b3ull;
-  return {mixed(name), mixed(other)};
+  Name name{mixed((uint64_t)block), mixed(~(uint64_t)block)};
+  const auto add = [&](uint64_t word) { name = {mixed(name.file ^ word), mixed(name.check ^ word)}; };
+  const UrlParts parts = parts_without_secrets(url);
+  for (const std::string_view part : {parts.scheme, parts.rest}) {
+    for (size_t i = 0; i < part.size(); i += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      memcpy(&word, part.data() + i, std::min(part.size() - i, sizeof word));
+      add(word);
+    }
+    add(part.size());
+  }
+  return name;
 }
 
 std::string DiskCache::path_of(const Name &name) const {

@@ -23,9 +23,10 @@ static int64_t now_ns() {
 static constexpr int64_t kWorthAThread = 16'000, kTooShort = 64'000;
 // All threads are used when no run has finished for this long.
 static constexpr auto kNoProgress = std::chrono::milliseconds(5);
-// Maximum number of runs that a thread requests before it reads the first one: it then wakes up once for all of them.
-// At least kThreadsAtLeast threads work while there is enough to read.
-static constexpr int kMostOfAThread = 8, kThreadsAtLeast = 4;
+// Maximum number of runs that a thread takes at once: it requests all of them before it reads the first one, and then
+// wakes up once for all of them; or they are short, and it reads one after the other. At least kThreadsAtLeast threads
+// work while there is enough to request, and each processor takes short runs kTurnsAtLeast times from a batch.
+static constexpr int kMostOfAThread = 8, kThreadsAtLeast = 4, kTurnsAtLeast = 4;
 // Number of objects of unknown size that are read ahead until the size of one is known.
 static constexpr int kFirstWhole = 16;
 
@@ -117,10 +118,18 @@ void Fetcher::collect(FetchJob *job) {
   if (may_go_on()) wake_.notify_one();
 }
 
+bool Fetcher::are_short() const { return run_ns_ < kTooShort; }
+
+int Fetcher::most_at_once(const FetchJob &job) const {
+  const int runs = (int)job.runs.size();
+  return std::clamp(are_short() ? runs / (processors_ * kTurnsAtLeast) : most_busy_ / kThreadsAtLeast, 1,
+                    kMostOfAThread);
+}
+
 void Fetcher::learn(int64_t run_ns) {
   finished_++;
   run_ns_ += (run_ns - run_ns_) / 32;
-  const int64_t wanted = run_ns_ < kTooShort ? 0 : run_ns_ * processors_ / kWorthAThread;
+  const int64_t wanted = are_short() ? 0 : run_ns_ * processors_ / kWorthAThread;
   most_busy_ = (int)std::clamp<int64_t>(wanted, std::min(processors_, n_threads_), n_threads_);
 }
 
@@ -163,37 +172,43 @@ void Fetcher::work() {
     if (stop_) return;
     FetchJob *const job = to_begin_.front();
     Storage *const storage = job->storage;
-    const int most = std::clamp(most_busy_ / kThreadsAtLeast, 1, kMostOfAThread);
+    const bool in_turn = are_short();
+    const int most = most_at_once(*job);
     Taken taken[kMostOfAThread];
     int n = 0;
-    const int64_t began = now_ns();
-    bool asked_ahead;
+    int64_t began = now_ns();
+    bool goes_on;
     do {
       const int run = job->next_run++;
       if (!run) job->done.begin_ns = began;
       if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
       const int64_t known = job->bytes_of(run), expected = known < 0 ? whole_bytes_ : std::min(known, most_bytes_);
-      busy_++;
+      busy_ += !in_turn || !n;
       hold(expected);
       taken[n++] = {run, known, expected};
-      asked_ahead = false;
-      if (most > 1) {
+      goes_on = in_turn && n < most;
+      if (!in_turn && most > 1) {
         lock.unlock();
-        asked_ahead = job->ask_ahead(run);
+        goes_on = job->ask_ahead(run);
         lock.lock();
+        goes_on = goes_on && n < most && busy_ < most_busy_;
       }
-    } while (asked_ahead && n < most && busy_ < most_busy_ && may_go_on() && to_begin_.front() == job);
+    } while (goes_on && may_go_on() && to_begin_.front() == job);
     const bool more = may_go_on() && (busy_ < most_busy_ || !watched_);
     lock.unlock();
     if (more) wake_.notify_one();
     if (arena.number != job->number) arena = {job, job->number};
     for (int i = 0; i < n; i++) {
       const Taken &t = taken[i];
+      const int64_t asked_before = RemoteQueue::n_asked;
       const int64_t bytes = job->read(t.run, arena, scratch), ended = now_ns();
+      // What the cache had waited for nothing, however long it took while other threads had the processors.
+      const bool waited = !waits_ || RemoteQueue::n_asked != asked_before;
       if (i + 1 == n) storage->drop_asked();
       lock.lock();
-      busy_--;
-      learn(ended - began);
+      busy_ -= !in_turn || i + 1 == n;
+      learn(waited ? ended - began : 0);
+      if (in_turn) began = ended;
       hold(bytes - t.expected);
       if (t.known < 0) whole_bytes_ += (bytes - whole_bytes_) / kFirstWhole;
       job->done.bytes_read += bytes;

@@ -69,6 +69,8 @@ class Fetcher {
  private:
   void work();
   bool may_go_on() const;
+  bool are_short() const;
+  int most_at_once(const FetchJob &job) const;
   void learn(int64_t run_ns);
   void hold(int64_t bytes);
   void watch(std::unique_lock<std::mutex> &lock);
@@ -83,8 +85,8 @@ class Fetcher {
   const int64_t most_bytes_;
   int64_t held_ = 0, most_held_ = 0;  // bytes read or being read for them, and its maximum
   int64_t whole_bytes_;               // average size of objects of unknown size
-  // At most most_busy_ runs are read at once: many if reads take long, few if they are quick, as threads that compete
-  // for the processors only cost time.
+  // At most most_busy_ runs are read at once, busy_ are: many if reads take long, few if they are quick, as threads
+  // that compete for the processors only cost time.
   const int n_threads_;
   const bool waits_;
   const int processors_;

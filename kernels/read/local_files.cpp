@@ -14,6 +14,7 @@
 #include <list>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "core/memory.h"
@@ -190,12 +191,10 @@ std::shared_ptr<Object> open_object(const char *name, Storage::Way way) {
 }
 
 bool is_url(const char *name) {
-  static const char *const schemes[] = {"http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss"};
-  const char *end = strstr(name, "://");
-  if (!end) return false;
-  for (const char *scheme : schemes)
-    if (strlen(scheme) == (size_t)(end - name) && !strncmp(name, scheme, end - name)) return true;
-  return false;
+  static constexpr std::string_view schemes[] = {"http", "https", "s3",    "s3a",  "gs",
+                                                 "gcs",  "az",    "azure", "abfs", "abfss"};
+  const char *const end = strstr(name, "://");
+  return end && std::count(std::begin(schemes), std::end(schemes), std::string_view(name, end - name));
 }
 
 Content Object::whole(bool allow_empty) {

@@ -29,14 +29,21 @@ uint64_t hash_of(const std::string &text) { return std::hash<std::string>()(text
 
 }  // namespace
 
-std::string without_secrets(const std::string &url) {
+UrlParts parts_without_secrets(std::string_view url) {
   const size_t begin = url.find("://") + 3, end = std::min(url.find_first_of("?#", begin), url.size());
-  const size_t at = url.substr(begin, url.find('/', begin) - begin).rfind('@');
-  const bool has_user = at != std::string::npos && url.compare(0, 4, "abfs");  // abfs://container@account...
-  return url.substr(0, begin) + url.substr(begin, end - begin).substr(has_user ? at + 1 : 0);
+  const std::string_view scheme = url.substr(0, begin), rest = url.substr(begin, end - begin);
+  const size_t at = rest.substr(0, rest.find('/')).rfind('@');
+  const bool has_user = at != std::string_view::npos && url.compare(0, 4, "abfs");  // abfs://container@account...
+  return {scheme, rest.substr(has_user ? at + 1 : 0)};
+}
+
+std::string without_secrets(const std::string &url) {
+  const UrlParts parts = parts_without_secrets(url);
+  return std::string(parts.scheme).append(parts.rest);
 }
 
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
+thread_local int64_t RemoteQueue::n_asked = 0;
 
 RemoteRequest::~RemoteRequest() {
   if (!keeps_content && content.data) memory_give(content.data);
@@ -60,6 +67,7 @@ std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t
                                                 const std::string &unless, int64_t expected, RemoteCounts &counts,
                                                 const std::atomic<bool> &closing) {
   const int64_t since = now_ns();
+  n_asked++;
   for (int tries = 1;; tries++) {
     if (nobody_wants_it(closing)) fail("it was no longer wanted");
     auto r = std::make_shared<RemoteRequest>(name, offset, length, to, unless);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "read/storage.h"
@@ -72,7 +73,11 @@ struct RemoteRequest {
       : name(n), offset(o), length(l), to(t), unless(u) {}
 };
 
-// A URL without user, password and query, which may contain a signature.
+// A URL without user, password and query, which may contain a signature: "s3://" and "bucket/key".
+struct UrlParts {
+  std::string_view scheme, rest;
+};
+UrlParts parts_without_secrets(std::string_view url);
 std::string without_secrets(const std::string &url);
 
 // A version: a hash of the ETag.
@@ -104,6 +109,7 @@ class RemoteQueue {
 
   // Cancels what this thread reads once it is true. Null if it cannot be cancelled.
   static thread_local const std::atomic<bool> *unwanted;
+  static thread_local int64_t n_asked;  // number of times that this thread has called `ask`
 
  private:
   typedef std::shared_ptr<RemoteRequest> Request;
