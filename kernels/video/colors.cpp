@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "color/interleave.h"
+#include "video/half_chroma.h"
 
 namespace {
 
@@ -130,13 +131,8 @@ struct Rows {  // scratch memory
 
 class Converter {
  public:
-  Converter(const Picture &p, const Format &f, int64_t x, int64_t width, const Rows &rows)
-      : p_(p),
-        f_(f),
-        k_(coefficients_of(p.matrix, f.is_full_range || p.range == 2, f.bits)),
-        x_(x),
-        width_(width),
-        rows_(rows) {
+  Converter(const Picture &p, const Format &f, const Coefficients &k, int64_t x, int64_t width, const Rows &rows)
+      : p_(p), f_(f), k_(k), x_(x), width_(width), rows_(rows) {
     chroma_width_ = (p.width + (1 << f.column_shift) - 1) >> f.column_shift;
     chroma_height_ = (p.height + (1 << f.row_shift) - 1) >> f.row_shift;
     siting_ = p.siting == CENTRE || p.siting == TOP_LEFT ? (int)p.siting : LEFT;
@@ -162,6 +158,24 @@ class Converter {
     interleave(rows_.r, rows_.g, rows_.b, width_, out);
   }
 
+  // Whether `row_in_one_pass` can be used, for an even x and an even width.
+  bool has_one_pass() const {
+    return has_half_chroma_loop() && f_.bits == 8 && f_.column_shift == 1 && f_.row_shift <= 1 && !f_.is_semiplanar &&
+           !f_.is_gray && !f_.is_rgb && siting_ != CENTRE;
+  }
+  // Like `row` to RGB.
+  void row_in_one_pass(int64_t y, uint8_t *out) const {
+    const Between rows = between(y);
+    const int64_t first = x_ >> 1;
+    const auto chroma = [&](int plane) -> ChromaRows {
+      const auto row = [&](int64_t i) { return p_.plane[plane] + i * p_.line[plane] + first; };
+      return {row(rows.near), row(rows.far)};
+    };
+    half_chroma_to_rgb(
+        {p_.plane[0] + y * p_.line[0] + x_, chroma(1), chroma(2), width_, chroma_width_ - first, rows.far_weight}, k_,
+        out);
+  }
+
   template <class T>
   void rgb_row(int64_t y, uint8_t *out) const {  // planes are green, blue, red
     const int down = f_.bits - 8;
@@ -174,29 +188,34 @@ class Converter {
   }
 
  private:
+  // The rows of chroma that a row of pixels lies between, and their weights, which add up to 4.
+  struct Between {
+    int64_t near, far;
+    int near_weight, far_weight;
+  };
+  Between between(int64_t y) const {
+    const auto inside = [&](int64_t i) { return std::clamp<int64_t>(i, 0, chroma_height_ - 1); };
+    const int64_t near = inside(y >> f_.row_shift);
+    const bool is_odd = y & 1;
+    if (f_.row_shift != 1) return {near, near, 4, 0};
+    if (siting_ != TOP_LEFT) return {near, inside(is_odd ? near + 1 : near - 1), 3, 1};
+    if (is_odd) return {near, inside(near + 1), 2, 2};
+    return {near, near, 4, 0};
+  }
+
   // The 15-bit differences of one row at all its pixels.
   template <class T>
   void chroma(const T *plane, int64_t line, int64_t y, int pixel, int16_t *out) const {
-    const auto row = [&](int64_t i) {
-      return (const T *)((const char *)plane + std::clamp<int64_t>(i, 0, chroma_height_ - 1) * line);
-    };
-    int64_t near = y >> f_.row_shift, far = near;
-    int near_weight = 4, far_weight = 0;
-    if (f_.row_shift == 1) {
-      const bool is_odd = y & 1;
-      if (siting_ == TOP_LEFT)
-        far = near + is_odd, near_weight = is_odd ? 2 : 4, far_weight = 4 - near_weight;
-      else
-        far = is_odd ? near + 1 : near - 1, near_weight = 3, far_weight = 1;
-    }
+    const Between rows = between(y);
+    const auto row = [&](int64_t i) { return (const T *)((const char *)plane + i * line); };
     // Chroma columns [first, last], and one more at each end for interpolation.
     const int64_t first = x_ >> f_.column_shift, last = (x_ + width_ - 1) >> f_.column_shift;
     const int64_t begin = std::max<int64_t>(first - 1, 0), end = std::min(last + 2, chroma_width_);
     int16_t *narrow = rows_.narrow + 1 - first;  // indexed by chroma column
     const int middle = 1 << (f_.bits - 1);
     const int16_t scale = (int16_t)(1 << (12 - f_.bits));
-    blend_rows<T>(row(near) + begin * pixel, row(far) + begin * pixel, end - begin, near_weight, far_weight, middle,
-                  f_.bit_shift, pixel, narrow + begin);
+    blend_rows<T>(row(rows.near) + begin * pixel, row(rows.far) + begin * pixel, end - begin, rows.near_weight,
+                  rows.far_weight, middle, f_.bit_shift, pixel, narrow + begin);
     if (first == 0) narrow[-1] = narrow[0];
     if (last + 1 >= chroma_width_) narrow[last + 1] = narrow[chroma_width_ - 1];
     if (f_.column_shift == 0) return spread_none(narrow + first, width_, scale, out);
@@ -214,7 +233,7 @@ class Converter {
 
   const Picture &p_;
   const Format &f_;
-  const Coefficients k_;
+  const Coefficients &k_;
   const int64_t x_, width_;
   const Rows &rows_;
   int64_t chroma_width_, chroma_height_;
@@ -257,12 +276,22 @@ void picture_to_pixels(const Picture &picture, bool as_ycbcr, int64_t y, int64_t
   rows.r = (uint8_t *)memory, rows.g = rows.r + bytes, rows.b = rows.g + bytes;
   int16_t *wide = (int16_t *)(memory + 3 * bytes);
   rows.u = wide + 32, rows.v = rows.u + room / 2, rows.narrow = wide + room;
-  const Converter convert(picture, format, x, width, rows);
-  for (int64_t i = 0; i < height; i++) {
-    uint8_t *to = out + i * width * 3;
+  const Coefficients k = coefficients_of(picture.matrix, format.is_full_range || picture.range == 2, format.bits);
+  const auto convert = [&](int64_t begin, int64_t n, auto to_pixels) {
+    if (n == 0) return;
+    const Converter columns(picture, format, k, x + begin, n, rows);
+    for (int64_t i = 0; i < height; i++) to_pixels(columns, y + i, out + (i * width + begin) * 3);
+  };
+  const auto by_passes = [&](const Converter &columns, int64_t row, uint8_t *to) {
     if (format.is_rgb)
-      format.bits > 8 ? convert.rgb_row<uint16_t>(y + i, to) : convert.rgb_row<uint8_t>(y + i, to);
+      format.bits > 8 ? columns.rgb_row<uint16_t>(row, to) : columns.rgb_row<uint8_t>(row, to);
     else
-      format.bits > 8 ? convert.row<uint16_t>(y + i, as_ycbcr, to) : convert.row<uint8_t>(y + i, as_ycbcr, to);
-  }
+      format.bits > 8 ? columns.row<uint16_t>(row, as_ycbcr, to) : columns.row<uint8_t>(row, as_ycbcr, to);
+  };
+  const int64_t before = x & 1, paired = (width - before) / 2 * 2;
+  if (as_ycbcr || paired < kLeastHalfChroma || !Converter(picture, format, k, x, width, rows).has_one_pass())
+    return convert(0, width, by_passes);
+  convert(0, before, by_passes);
+  convert(before, paired, [](const Converter &columns, int64_t row, uint8_t *to) { columns.row_in_one_pass(row, to); });
+  convert(before + paired, width - before - paired, by_passes);
 }

@@ -84,8 +84,12 @@ void run(const Tensor *out, const Tensor *in, const DecodeResizedArgs &a, Scratc
   const int64_t height = out->shape[1], width = out->shape[2];
   const int64_t size = height * width * 3 * (out->dtype == FLOAT ? (int64_t)sizeof(float) : 1);
   if (out->volume() == 0) return;
-  const ResampleArgs resampling = resample_args(a);
-  const int64_t columns = a.window[1], line = columns * 3, out_line = size / height;
+  ResampleArgs resampling = resample_args(a);
+  // Pairs of columns share chroma, so whole ones are converted.
+  const int64_t first_column = a.in_origin[1] / 2 * 2, end_column = a.in_origin[1] + a.window[1];
+  const int64_t columns = std::min((end_column + 1) / 2 * 2, a.in_size[1]) - first_column;
+  resampling.in_origin[1] = first_column;
+  const int64_t line = columns * 3, out_line = size / height;
   const RowPlan plan = plan_rows(resampling, a.window[0], line, height);
   uint8_t *const window = scratch.array<uint8_t>(plan.most * line, kWindowPart);
   memset(window, 0, (size_t)(plan.most * line));  // unneeded rows may be multiplied by zero
@@ -120,7 +124,7 @@ void run(const Tensor *out, const Tensor *in, const DecodeResizedArgs &a, Scratc
           for (const auto &[run_first, run_end] : plan.runs) {
             const int64_t y = std::max(first, run_first), n = std::min(end, run_end) - y;
             if (n <= 0) continue;
-            picture_to_pixels(picture, a.as_ycbcr, a.in_origin[0] + y, a.in_origin[1], n, columns,
+            picture_to_pixels(picture, a.as_ycbcr, a.in_origin[0] + y, first_column, n, columns,
                               rows + (y - first) * line, scratch);
           }
         });

@@ -257,6 +257,43 @@ def test_a_crop_of_frames_that_nobody_else_wants(name, pixels):
     np.testing.assert_array_equal(cropped, expected)
 
 
+WINDOWED = [(100, "libx264", pixels, {"chroma_sample_location": siting, "qp": "0"}) for pixels in ("yuv420p", "yuv422p")
+            for siting in ("left", "topleft", "center")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "codec", "pixels", "options"), [*WINDOWED, (101, "mpeg4", "yuv420p", {"q": "1"})])
+def test_narrow_and_wide_windows_have_the_same_pixels(width, codec, pixels, options):
+    """Wide rows are converted in one pass, narrow ones by several. Windows begin and end at even and at odd columns and
+    rows, and at the edges of the picture."""
+    video = clip(codec, pixels, (30, width), 2, "matroska", codec_options=tuple(options.items()))
+    data = np.frombuffer(video, "u1")
+
+    def windows(size, places):
+        @pipeline_def(batch_size=len(places), num_threads=2)
+        def pipe():
+            files, at = fn.external_source(lambda i: ([data] * len(places), np.float32(places)), num_outputs=2)
+            frames = fn.decoders.video(files, frames=[1])
+            return fn.slice(
+                frames, at, np.float32(size), axis_names="HW", normalized_anchor=False, normalized_shape=False
+            )
+
+        (out,) = pipe().run()
+        return [np.array(out.at(i)) for i in range(len(places))]
+
+    narrow = [windows((30, 1), [(0, x) for x in range(width)]), windows((30, 7), [(0, x) for x in range(0, width - 6)])]
+    whole = np.concatenate(narrow[0], axis=2)
+    assert len(np.unique(whole)) > 100
+    for x, window in enumerate(narrow[1]):
+        np.testing.assert_array_equal(window, whole[:, :, x : x + 7])
+    for height, wide in ((30, 32), (5, 33), (30, 64), (7, 65), (1, 99), (30, 100)):
+        places = [(y, x) for y in range(0, 31 - height, 3) for x in range(min(width - wide + 1, 5))]
+        places += [(30 - height, width - wide)]
+        for (y, x), window in zip(places, windows((height, wide), places), strict=True):
+            np.testing.assert_array_equal(
+                window, whole[:, y : y + height, x : x + wide], err_msg=f"{y, x, height, wide}"
+            )
+
+
 WRONG = [
     ({"pad_mode": "wrap"}, "Invalid pad_mode: wrap"),
     ({"fill_value": [1, 2]}, "fill_value takes 1 value, or 3"),
