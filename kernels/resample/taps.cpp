@@ -75,6 +75,7 @@ CLONES void build(Taps &t) {
     int64_t begin = std::min(std::max(first - key.in_origin, (int64_t)0), (int64_t)length - t.k);
     float *w = t.weights.data() + (size_t)j * t.stride, unit = 1 / sum;
     for (int k = 0; k < n; k++) {
+      if (raw[k] == 0) continue;  // the window need not have its sample
       int64_t i = clamp_index(first + k, x.in_size) - key.in_origin - begin;
       if (i < 0 || i >= t.k)
         fail("[internal error] resampling reads sample %lld, outside of the input's window", (long long)(i + begin));

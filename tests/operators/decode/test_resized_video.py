@@ -76,6 +76,40 @@ def test_frames_in_any_order(decoding, name):
         np.testing.assert_array_equal(a, b)
 
 
+LARGE = {
+    "15 rows become 7": {"size": (224, 224)},
+    "3 rows become 1, which need two": {"size": (160, 40)},
+    "5 rows become 1": {"size": (96, 50)},
+    "half": {"size": (240, 427), "interp_type": types.INTERP_CUBIC},
+    "8 rows become 3": {"size": (180, 90), "interp_type": types.INTERP_LANCZOS3},
+    "some rows": {"size": (224, 224), "antialias": False},
+    "region": {"size": (112, 224), "roi_start": [0, 3], "roi_end": [240, 801]},
+    "backwards": {"size": (224, 224), "roi_start": [480, 854], "roi_end": [0, 0]},
+    "larger": {"size": (500, 860)},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_pictures_that_are_resized_in_bands(name):
+    """Bands of rows that fit into a core's cache. Some taps have a weight of zero at the band's edge: their row is not in
+    the band."""
+    data = np.frombuffer(clip(size=(480, 854), n=2), "u1")
+
+    @pipeline_def(batch_size=1, num_threads=1)
+    def pipe():
+        frames = fn.decoders.video(types.Constant(data))
+        return (
+            fn.resize(fn.decoders.video(types.Constant(data)), **LARGE[name]),
+            fn.resize(frames, **LARGE[name]),
+            frames,
+        )
+
+    p = pipe()
+    assert p.explain().count(NAME) == 1
+    one, two, _ = p.run()
+    np.testing.assert_array_equal(one.as_array(), two.as_array())
+
+
 def test_odd_size_of_another_codec():
     data = np.frombuffer(clip(**VIDEOS["VP9, odd size"]), "u1")
 
