@@ -91,7 +91,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_pictures_that_are_resized_in_bands(name):
-    """Bands of rows that fit into a core's cache. Some taps have a weight of zero at the band's edge: their row is not in
+    """Bands of rows that fit into a core's cache. Some taps at a band's edge have a weight of zero: their row is not in
     the band."""
     data = np.frombuffer(clip(size=(480, 854), n=2), "u1")
 
