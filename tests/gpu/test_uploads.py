@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies to the GPU: small batches are uploaded together."""
 
+import ctypes
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -65,6 +68,40 @@ def test_all_arrive_and_small_ones_in_one_copy(together):
         np.testing.assert_array_equal(outputs[8].as_array(), [[1, 2, 3]] * N)
         np.testing.assert_array_equal(outputs[9].as_array(), [[i + 1, 2] for i in range(N)])
     assert len(together) >= 4 and set(together) == {6}  # not the large one, nor the constant, nor the one of no bytes
+
+
+@pytest.mark.parametrize("also_on_the_cpu", [False, True])
+def test_what_is_made_only_for_the_gpu_is_made_in_pinned_memory(monkeypatch, also_on_the_cpu):
+    """And is not copied on the host, unless the CPU's batch is an output as well."""
+    moved = []
+    counting = SimpleNamespace(memmove=lambda to, at, n: moved.append(n) or ctypes.memmove(to, at, n))
+    monkeypatch.setattr(batch, "ctypes", counting)
+    pictures = RNG.integers(0, 255, (N, 60, 80, 3)).astype("u1")
+
+    @pipeline_def(batch_size=N, num_threads=1, device_id=0, prefetch_queue_depth=1)
+    def pipe():
+        given = fn.external_source(lambda i: pictures + np.uint8(i.iteration % 7), batch=True, batch_info=True)
+        x = fn.flip(given)
+        y = fn.slice(
+            fn.flip(given),
+            0,
+            fn.random.uniform(range=[9, 60]),
+            axes=[0],
+            normalized_anchor=False,
+            normalized_shape=False,
+        )
+        return (x.gpu(), y.gpu(), x) if also_on_the_cpu else (x.gpu(), y.gpu())
+
+    p = pipe()
+    kept = []
+    for k in range(8):
+        outputs = p.run()
+        kept.append([np.array(outputs[0].as_cpu().at(i)) for i in range(N)])
+        for i, (sample, part) in enumerate(zip(kept[k], map(np.array, (outputs[1].as_cpu().at(i) for i in range(N))))):
+            np.testing.assert_array_equal(sample, (pictures[i] + np.uint8(k % 7))[:, ::-1])
+            np.testing.assert_array_equal(part, sample[: len(part)])
+    large = [n for n in moved if n > batch.COPIED_TOGETHER]
+    assert len(large) >= 8 and set(large) == {pictures.nbytes} if also_on_the_cpu else not large
 
 
 def test_what_depends_on_a_copy_or_on_the_gpu_works_as_well():

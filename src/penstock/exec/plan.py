@@ -85,6 +85,8 @@ class Plan:
         self.waits = any(s.kind == "download" for s in self.stages)
         self.waits |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.session: Any = None  # the GPU's Session, once the pipeline is built
+        # What the CPU makes only to be copied to the GPU.
+        self._copied = [(n.number, i) for n in self.nodes if kind_of(n) == "chain" for i in self.uploaded(n)]
         self.chains: dict[int, Chain] = {}  # by the number of their first node
         self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
         self.of_branches: list[Chain] = []
@@ -117,9 +119,9 @@ class Plan:
         assert isinstance(node.op, Source)
         return node.op
 
-    def uploaded(self, source: Node) -> set[int]:
-        """The outputs of a source that are used only on the GPU."""
-        return uploaded(self.nodes, source) - {index for number, index in self.outputs if number == source.number}
+    def uploaded(self, node: Node) -> set[int]:
+        """The outputs of a node that are used only on the GPU."""
+        return uploaded(self.nodes, node) - {index for number, index in self.outputs if number == node.number}
 
     def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
         if isinstance(stage, Branches):
@@ -156,6 +158,8 @@ class Plan:
         gpu: GpuPass = self.session.begin()
         loaded = dict(ctx.values)
         ctx.gpu = gpu
+        if self._copied:
+            ctx.memory = {**dict.fromkeys(self._copied, gpu.host_memory), **ctx.memory}
         with gpu:
             doubted: dict[int, np.ndarray] = {}
             try:

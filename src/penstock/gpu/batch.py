@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _LITTLE = 1 << 16  # bytes that are copied faster than the GIL is released and reacquired
-_SMALL = 64 << 10  # maximum bytes of a batch that is copied together with others
+COPIED_TOGETHER = 64 << 10  # maximum bytes of a batch that is copied together with others
 _ALIGNED = 256
 _BETWEEN = 64  # alignment in bytes of samples with different shapes
 
@@ -197,10 +197,11 @@ def upload_small(batches: list[Batch], stream: Stream, budget: Budget | None = N
     made: list[DeviceBatch | None] = [None] * len(batches)
     todo = []
     for i, batch in enumerate(batches):
-        if not batch.on_host or batch.is_borrowed or (batch._array is not None and batch._array.nbytes > _SMALL):
+        is_large = batch._array is not None and batch._array.nbytes > COPIED_TOGETHER
+        if not batch.on_host or batch.is_borrowed or is_large:
             continue
         placed = _placed(batch)
-        if placed is not None and 0 < placed[3] <= _SMALL:
+        if placed is not None and 0 < placed[3] <= COPIED_TOGETHER:
             todo.append((i, end, placed))
             end += -(-placed[3] // _ALIGNED) * _ALIGNED
     if len(todo) < 2:

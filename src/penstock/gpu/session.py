@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..core.batch import Batch, Spec
+from ..core.memory import Buffer
 from ..core.rows import address
 from . import borrowed, compile
-from .batch import DeviceBatch
+from .batch import COPIED_TOGETHER, DeviceBatch
 from .copies import copy_on_device, pieces_of
 from .cufile import GpuFiles, NotAllowed
 from .driver import CudaError, Device
@@ -236,6 +237,11 @@ class GpuPass:
     def pinned(self, nbytes: int) -> Block:
         """Pinned host memory for asynchronous copies."""
         return self.session.pinned_memory.take(nbytes, self.stream)
+
+    def host_memory(self, nbytes: int) -> Block | Buffer:
+        """Host memory for samples to be copied to the GPU: pinned, so that nothing is copied on the host, except for
+        small batches, several of which are copied together."""
+        return self.pinned(nbytes) if nbytes > COPIED_TOGETHER else Buffer(nbytes)
 
     def allocate(self, spec: Spec) -> DeviceBatch:
         return DeviceBatch.on(self.stream, spec, self.session.budget)

@@ -82,7 +82,8 @@ class CpuPlan:
         """The output batches: those given, and newly allocated ones."""
         outputs, n = self._outputs, ctx.n
         framed = isinstance(ctx, FrameContext)
-        if outputs and not given and not framed and not Batch.guard_bytes and not ctx.memory:
+        elsewhere = ctx.memory and any(o.edge in ctx.memory for o in outputs)
+        if outputs and not given and not framed and not Batch.guard_bytes and not elsewhere:
             rows, at = allocate(len(outputs) * n, TENSOR)
             if kernels.library().place_batches(self._placed, len(outputs), n, at):
                 step = n * TENSOR.itemsize
