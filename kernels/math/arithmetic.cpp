@@ -179,7 +179,7 @@ static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Sc
   int64_t total = out->volume(), size = a.compute == kWide ? 16 : item_size(a.compute);
   if (total == 0) return;
   Operand operands[2] = {size, size};
-  bool divides = a.operation == FLOORDIV && !is_real;
+  bool divides = (a.operation == FLOORDIV || a.operation == MOD) && !is_real;
   bool is_unary = a.operation >= NEG;
   int64_t out_size = item_size(out->dtype);
   char *made = scratch.is_output_large ? scratch.array<char>(kBlock * 16, 2) : nullptr;

@@ -38,7 +38,11 @@ void real_extents(const float *wanted, const float *region, const bool *empty, c
     float factor = mode == kNotLarger ? least : most;
     for (int d = 0; limit && d < k; d++)
       if (region[d] > 0) factor = std::fmin(factor, limit[d] / region[d]);
-    for (int d = 0; d < k; d++) real[d] = region[d] > 0 ? region[d] * factor : 0;
+    for (int d = 0; d < k; d++) {
+      // What was asked for is not multiplied, which might round it to the other side of a half.
+      const bool is_asked = wanted[d] > 0 && !empty[d] && wanted[d] / region[d] == factor;
+      real[d] = is_asked ? wanted[d] : region[d] > 0 ? region[d] * factor : 0;
+    }
   }
   for (int d = 0; d < k && !count; d++) real[d] = region[d];
 }

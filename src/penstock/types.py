@@ -66,7 +66,10 @@ def to_numpy_type(dali_type: DALIDataType) -> type[np.generic]:
 
 
 def to_dali_type(framework_type: Any) -> DALIDataType:
-    """Returns the `DALIDataType` of a NumPy type, or of a type of PyTorch (or another that prints as 'torch.uint8')."""
+    """Returns the `DALIDataType` of a NumPy type, or of a type of PyTorch (or another that prints as 'torch.uint8').
+    Python's `float` is FLOAT, as in DALI."""
+    if framework_type is float:
+        return DALIDataType.FLOAT
     name = str(framework_type)
     if name.startswith("torch."):
         framework_type = {"half": "float16", "float": "float32", "double": "float64"}.get(name[6:], name[6:])

@@ -137,6 +137,12 @@ VALUES = {
     "pad, align": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES), align=numbers(m, [5], [4, 3], [4])),
     "pad, one for all": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES), align=[5]),
     "pad, largest": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES)),
+    "slice, one of two": lambda m: m.fn.slice(images(m), shape=numbers(m, [1], [2, 2], [1])),
+    "slice, one of two axes": lambda m: m.fn.slice(
+        images(m), start=numbers(m, [0], [1, 0], [1]), shape=numbers(m, [1], [1, 2], [1]), axes=[0, 1]
+    ),
+    "pad, one of two": lambda m: m.fn.pad(images(m), axis_names="WH", shape=numbers(m, [9], [9, 9], [8])),
+    "pad, two of three": lambda m: m.fn.pad(images(m), shape=numbers(m, [9, 9, 4], [9, 9], [9, 9, 5])),
     "crop": lambda m: m.fn.crop(images(m), crop=floats(m, [2, 2], [1, 2], [1, 1])),
     "one for all frames": lambda m: m.fn.brightness(
         frames(m), brightness=m.fn.per_frame(floats(m, [2], [3, 1], [1.5]))
@@ -203,11 +209,23 @@ NAMES = {
         f"filter, {border!r}": lambda m, border=border: m.fn.experimental.filter(
             images(m), np.float32([[1, 2, 1], [0, 1, 0], [1, 0, 1]]), border=border
         )
-        for border in ("101", "1001", "reflect_101", "reflect_1001", "clamp", "CLAMP", "wrap", "edge", "pad")
+        for border in (
+            "101",
+            "1001",
+            "reflect_101",
+            "reflect_1001",
+            "reflect101",
+            "Reflect1001",
+            "clamp",
+            "CLAMP",
+            "wrap",
+            "edge",
+            "pad",
+        )
     },
     **{
         f"crop, {policy!r}": lambda m, policy=policy: m.fn.crop(images(m), crop=[5, 3], out_of_bounds_policy=policy)
-        for policy in ("PAD", "fill", "1001", "101", "trim_to_shape", "error", "trim")
+        for policy in ("PAD", "fill", "1001", "101", "reflect1001", "REFLECT101", "trim_to_shape", "error", "trim")
     },
     "erase, both names of axes": lambda m: m.fn.erase(
         images(m), anchor=[0.0, 0.0], shape=[1.0, 2.0], axes=[0, 1], axis_names="WH"
@@ -272,3 +290,62 @@ def test_conditionals_asked_for_at_the_call(theirs):
     for by_decorator in (False, True):
         for by_call in (None, False, True):
             assert of(penstock, by_decorator, by_call) == of(theirs, by_decorator, by_call)
+
+
+# Sizes, remainders, functions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["resize_shorter", "resize_longer"])
+def test_sizes_that_end_in_a_half(theirs, side):
+    import penstock
+
+    shapes = [(64, 41), (41, 64), (37, 53), (100, 99), (41, 41)]
+    wanted = [48.5, 20.5, 7.5, 62.5, 100.5, 3.5, 40.5]
+
+    def sizes(m):
+        pictures = given(m, [np.zeros((*s, 1), "u1") for s in shapes], layout="HWC", batch=True)
+        return tuple(m.fn.resize(pictures, **{side: n}, interp_type=m.types.INTERP_NN) for n in wanted)
+
+    def of(m):
+        pipe = m.pipeline_def(lambda: sizes(m), batch_size=len(shapes), num_threads=1, device_id=None)()
+        pipe.build()
+        return [[tuple(np.asarray(o.at(i)).shape) for i in range(len(shapes))] for o in pipe.run()]
+
+    assert of(penstock) == of(theirs)
+
+
+REMAINDERS = {
+    "of numbers": lambda m: numbers(m, 3, 4, -5) % numbers(m, 2, 3, 3),
+    "by a zero": lambda m: numbers(m, 3, 4, 5) % numbers(m, 2, 0, 3),
+    "by the constant zero": lambda m: numbers(m, 3, 4, 5) % 0,
+    "of a constant by a zero": lambda m: 7 % numbers(m, 2, 0, 3),
+    "of floats by zero": lambda m: floats(m, 3, 4, 5) % numbers(m, 2, 2, 3),
+}
+
+
+@pytest.mark.parametrize("program", REMAINDERS)
+def test_remainders(theirs, program):
+    import penstock
+
+    def of(m):
+        found = result(m, lambda: REMAINDERS[program](m))
+        return "error" if isinstance(found, str) else found
+
+    assert of(penstock) == of(theirs)
+
+
+def test_functions_are_called_though_nothing_uses_their_outputs(theirs):
+    import penstock
+
+    def calls(m):
+        called = []
+
+        def define():
+            x = numbers(m, 1, 2, 3)
+            m.fn.python_function(x, function=lambda v: called.append(int(v)) or v)
+            return x
+
+        result(m, define)
+        return called[:6]
+
+    assert calls(penstock) == calls(theirs) == [1, 2, 3, 1, 2, 3]

@@ -56,6 +56,8 @@ RECIPES = {
     "blur": lambda t: [t.GaussianBlur((5, 9), (0.1, 2.0))],
     "blur, wide": lambda t: [t.GaussianBlur((23, 11), (0.5, 6.0))],
     "noise": lambda t: [t.PILToTensor(), t.RandomErasing(1.0, value="random")],
+    "erasing, Pillow": lambda t: [t.RandomErasing(0.7, value=(9, 200, 31.7))],
+    "noise, Pillow": lambda t: [t.RandomErasing(1.0, value="random")],
     "invert": lambda t: [t.RandomInvert(0.7)],
     "posterize": lambda t: [t.RandomPosterize(3, 0.7)],
     "sharpness": lambda t: [t.RandomAdjustSharpness(1.7, 0.7)],

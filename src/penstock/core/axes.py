@@ -64,22 +64,26 @@ def axes_given(a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def for_axes(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, otherwise: Any) -> np.ndarray:
-    """Returns the values (n, k) of the argument `name`, which has one value per axis, or one for all axes. Axes outside
-    the mask `own` get `otherwise`."""
+    """Returns the values (n, k) of the argument `name`, which has one value per axis, or one for all axes in each
+    sample. Axes outside the mask `own` get `otherwise`."""
     values = getattr(a, name)
-    if own is None and values.shape[1] in (1, axes.shape[1]):
-        return np.broadcast_to(values, axes.shape)
-    n_axes = np.full(len(axes), axes.shape[1]) if own is None else own.sum(axis=1)
     lengths = a.lengths(name)
+    if bool((lengths == values.shape[1]).all()) and (
+        values.shape[1] == 1 or (own is None and values.shape[1] == axes.shape[1])
+    ):
+        wide = np.broadcast_to(values, axes.shape)
+        return wide if own is None else np.where(own, wide, otherwise).astype(values.dtype)
+    n_axes = np.full(len(axes), axes.shape[1]) if own is None else own.sum(axis=1)
     SampleErrors.where(
-        (lengths != 1) & (lengths != n_axes),
-        lambda i: f"`{name}` has {lengths[i]} values for {n_axes[i]} axes; give one, or one for each",
+        lengths != n_axes,
+        lambda i: (
+            f"Unexpected shape for argument `{name}`: {lengths[i]} values for {n_axes[i]} axes; give one for each "
+            "axis, or one value in all samples"
+        ),
     )
     wide = np.zeros(axes.shape, values.dtype)
     k = min(values.shape[1], axes.shape[1])
     wide[:, :k] = values[:, :k]
-    if values.shape[1]:
-        wide = np.where((lengths == 1)[:, None], values[:, :1], wide)
     return wide if own is None else np.where(own, wide, otherwise).astype(values.dtype)
 
 

@@ -47,6 +47,11 @@ class UnexpectedArgument(ArgumentTypeError, KeyError):
     __str__ = Exception.__str__  # KeyError's own quotes the text
 
 
+class BranchesError(TypeError, ValueError, RuntimeError):
+    """Values of a conditional's branches that can't be merged. Also a RuntimeError and a TypeError, which DALI raises
+    for what one branch lacks, and for what is not data."""
+
+
 class AxisError(ValueError, IndexError):
     """An axis that does not exist."""
 

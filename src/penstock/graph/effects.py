@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import BranchesError
 from .containers import LARGE, MISSING, Container, Dictionary, Reachable, Sequence, WholeValue
 from .node import DataNode
 
@@ -29,7 +30,7 @@ class Unmerged:
         self._text = text
 
     def complain(self, *args: Any, **kwargs: Any) -> Any:
-        raise ValueError(self._text)
+        raise BranchesError(self._text)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):

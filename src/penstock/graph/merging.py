@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import BranchesError
 from . import trace
 from .containers import MISSING
 from .definition import Definition
@@ -62,7 +63,7 @@ class Merging:
 
     def _refuse(self, words: str, first: Any, second: Any) -> None:
         where, line = self._place()
-        raise ValueError(
+        raise BranchesError(
             f"the {type(first).__name__} `{words}` differs after the branches of the conditional{where}: "
             f"{_short(first)} and {_short(second)}. It can't be merged; use variables, lists or attributes{line}"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import Site
+from ..core.errors import BranchesError, Site
 from ..core.op import REGISTRY
 from .node import DataNode, Node
 from .placement import move
@@ -64,7 +64,7 @@ def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNo
         return data
     if its is not None and not its.holds(scope):
         where, line = (f" of line {its.sites[-1].line}", f"\n{its.sites[-1]}") if its.sites else ("", "")
-        raise ValueError(
+        raise BranchesError(
             f"{data.told()} was computed inside of a branch of the conditional{where}, for some of the samples only, "
             "and is used outside of it. What the branches assign to variables, items of lists and dictionaries and "
             f"attributes is merged and can be used; what is kept elsewhere is not{line}"

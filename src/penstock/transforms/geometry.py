@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 
@@ -186,7 +187,7 @@ class Pad(Transform):
 
 
 class RandomErasing(RandomTransform):
-    """Fills a random rectangle of a tensor with `value`: a number, one per channel, or "random" for normal noise."""
+    """Fills a random rectangle of an image with `value`: a number, one per channel, or "random" for normal noise."""
 
     moves = False
 
@@ -229,9 +230,14 @@ class RandomErasing(RandomTransform):
         return {}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if not params or isinstance(inpt, Image.Image):
+        if not params:
             return inpt
         top, left, height, width = params["window"]
+        if isinstance(inpt, Image.Image):
+            pixels = torch.from_numpy(np.array(inpt))
+            planes = pixels.movedim(-1, 0) if pixels.ndim == 3 else pixels[None]
+            planes[:, top : top + height, left : left + width] = params["values"]
+            return Image.fromarray(pixels.numpy(), inpt.mode)
         out = inpt if self.inplace else inpt.clone()
         out[..., top : top + height, left : left + width] = params["values"].to(inpt.device)
         return out

@@ -55,4 +55,4 @@ class SSDRandomCrop(Seeded):
         of_crop = {k: v for k, v in kwargs.items() if k in cls.schema and k not in Operator.schema or k == "preserve"}
         window = {"scaling": [0.3, 1.0], "aspect_ratio": [0.5, 2.0], "thresholds": [0.0, 0.1, 0.3, 0.5, 0.7, 0.9]}
         anchor, shape, kept, of_kept = call(crop, (boxes, labels), {**window, **of_crop})
-        return call(cut, (images, anchor, shape), {"axes": [1, 0]}), kept, of_kept
+        return [call(cut, (images, anchor, shape), {"axes": [1, 0]}), kept, of_kept]

@@ -13,6 +13,7 @@ from ._linear_filter import LinearFilter
 _TYPES = ("uint8", "uint16", "int8", "int16", "float16", "float32")
 _BORDERS = ("reflect_101", "reflect_1001", "wrap", "clamp", "constant")  # in the order of the kernel
 _ALIASES = {"101": "reflect_101", "1001": "reflect_1001", "reflect": "reflect_1001", "edge": "clamp"}
+_ALIASES |= {"reflect101": "reflect_101", "reflect1001": "reflect_1001"}
 _ALIASES |= {"fill": "constant", "pad": "constant"}
 _MODES = ("same", "valid")
 

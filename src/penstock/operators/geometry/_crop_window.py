@@ -28,6 +28,8 @@ POLICIES = {
     "1001": "reflect_1001",
     "reflect_1001": "reflect_1001",
     "101": "reflect_101",
+    "reflect101": "reflect_101",
+    "reflect1001": "reflect_1001",
     "reflect_101": "reflect_101",
     "wrap": "wrap",
 }

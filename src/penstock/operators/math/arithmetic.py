@@ -128,7 +128,7 @@ class Arithmetic(Operator):
             raise TypeError(f"Inputs to bitwise operator `{_SIGNS[name]}` must be of integral type; got {given}")
         if name in _REAL and both.kind != "f":
             both = np.dtype("f4")
-        if name == "floordiv" and both.kind in "iu" and a.constant_at == 1 and a.constant == 0:
+        if name in ("floordiv", "mod") and both.kind in "iu" and a.constant_at == 1 and a.constant == 0:
             raise ValueError("Integer division by zero.")
         computed = "bitand" if both.kind == "b" and name == "mul" else _REAL.get(name, name)
         a.kernel_operation = OPERATIONS.index(computed)
