@@ -40,7 +40,7 @@ def random(shape, dtype, least=0):
 
 
 def check(operation, dtypes, compute, shapes=(SHAPES, SHAPES), constant=None, steps=0, offsets=(0,)):
-    least = 1 if operation == "FLOORDIV" else 0  # an integer divided by 0 is an error on the CPU
+    least = 1 if operation in ("FLOORDIV", "MOD") else 0  # an integer divided by 0 is an error on the CPU
     inputs = [[random(s, d, least) for s in samples] for d, samples in zip(dtypes, shapes)]
     out = [np.broadcast_shapes(*(x.shape for x in xs)) for xs in zip(*inputs)]
     compares = operation in ("EQ", "NE", "LT", "LE", "GT", "GE")
