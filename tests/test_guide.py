@@ -110,7 +110,7 @@ FIGURES = {
     "normalising 11 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
     "[7.5 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
     "archives 13.7 times": ("formats", r"against the library webdataset \| (\S+)"),
-    "5.54 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
+    "5.68 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
 }
 
 

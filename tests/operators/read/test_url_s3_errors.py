@@ -55,8 +55,8 @@ def account(tmp_path, monkeypatch):
         iam.put_role_policy(RoleName="role", PolicyName="p", PolicyDocument=policy(EVERYTHING))
         users["role"] = sts.assume_role(RoleArn=role, RoleSessionName="session")["Credentials"]
         s3 = boto3.client("s3", endpoint_url=url, **of(users["reader"]))
-        call(f"{url}/moto-api/reset-auth", "0")  # from now on
         try:
+            call(f"{url}/moto-api/reset-auth", "0")  # from now on
             yield SimpleNamespace(url=url, s3=s3, users=users)
         finally:
             call(f"{url}/moto-api/reset-auth", "inf")
