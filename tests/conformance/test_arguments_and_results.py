@@ -292,7 +292,7 @@ def test_conditionals_asked_for_at_the_call(theirs):
             assert of(penstock, by_decorator, by_call) == of(theirs, by_decorator, by_call)
 
 
-# Sizes, remainders, functions -----------------------------------------------------------------------------------------
+# Sizes and remainders -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("side", ["resize_shorter", "resize_longer"])
@@ -332,20 +332,3 @@ def test_remainders(theirs, program):
         return "error" if isinstance(found, str) else found
 
     assert of(penstock) == of(theirs)
-
-
-def test_functions_are_called_though_nothing_uses_their_outputs(theirs):
-    import penstock
-
-    def calls(m):
-        called = []
-
-        def define():
-            x = numbers(m, 1, 2, 3)
-            m.fn.python_function(x, function=lambda v: called.append(int(v)) or v)
-            return x
-
-        result(m, define)
-        return called[:6]
-
-    assert calls(penstock) == calls(theirs) == [1, 2, 3, 1, 2, 3]

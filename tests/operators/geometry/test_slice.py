@@ -200,7 +200,9 @@ def test_all_samples_have_too_many_or_too_few_values(shape):
         image = fn.external_source(source=lambda: [np.zeros((6, 4, 3), "u1")] * 2, layout="HWC")
         return fn.slice(image, rel_end=fn.external_source(source=lambda: [np.ones(shape, "f4")] * 2))
 
-    with pytest.raises(RuntimeError, match=f"`rel_end` has {np.prod(shape)} values for 2 axes"):
+    with pytest.raises(
+        RuntimeError, match=f"Unexpected shape for argument `rel_end`: {np.prod(shape)} values for 2 axes"
+    ):
         pipe().run()
 
 

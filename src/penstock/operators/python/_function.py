@@ -50,7 +50,8 @@ class UserFunction(Operator, abstract=True):
             )
         self.layouts_out += [""] * (v["num_outputs"] - len(self.layouts_out))
         self.mixes_samples = v["batch_processing"]  # type: ignore[misc]
-        v["preserve"] = True  # as in DALI, functions are called even if nothing uses their outputs
+        if not v["num_outputs"]:
+            v["preserve"] = True  # without outputs the graph would remove it
 
     def n_outputs(self) -> int:
         return self.values["num_outputs"]
