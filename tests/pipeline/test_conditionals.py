@@ -292,3 +292,22 @@ def test_a_bad_sample_in_a_branch():
 
 def _ppm(value: int) -> bytes:
     return b"P6\n2 2\n255\n" + bytes([value]) * 12
+
+
+@pytest.mark.parametrize("arguments", [{"preserve": True}, {"num_outputs": 0}], ids=["preserved", "without outputs"])
+def test_functions_in_a_branch_whose_results_nobody_uses(arguments):
+    """Their condition is kept as long as they need it, though nothing is merged after the branch."""
+    seen = []
+
+    @pipeline_def(batch_size=3, num_threads=1, enable_conditionals=True)
+    def pipe():
+        x = fn.external_source(lambda: [np.int32(1), np.int32(5), np.int32(7)])
+        if x > 3:
+            if x > 6:
+                fn.python_function(x, function=lambda v: seen.append(int(v)), **{"num_outputs": 0, **arguments})
+            else:
+                fn.python_function(x, function=lambda v: seen.append(-int(v)) or v, preserve=True)
+        return x
+
+    assert pipe().run()[0].as_array().tolist() == [1, 5, 7]
+    assert sorted(seen[:2]) == [-5, 7]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from ..core.source import Source
 from .node import DataNode, Node
@@ -37,7 +37,16 @@ def prune(nodes: list[Node], outputs: list[DataNode], given: Collection[int] = (
         if node.number not in needed and node.number not in given:
             needed.add(node.number)
             todo.extend(node.parents())
+            todo.extend(condition.source for condition in _conditions(node))
     return [n for n in nodes if n.number in needed]
+
+
+def _conditions(node: Node) -> Iterator[DataNode]:
+    """What decides which samples a node gets that is in the branch of a conditional."""
+    scope = node.scope
+    while scope is not None:
+        yield scope.condition
+        scope = scope.parent
 
 
 def unused_outputs(nodes: list[Node], outputs: list[DataNode]) -> dict[Node, list[int]]:
@@ -156,7 +165,7 @@ def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[tuple[i
     last: dict[tuple[int, int], int] = {}
     for i, stage in enumerate(stages):
         for node in stage.nodes:
-            for d in (*node.inputs, *node.arg_nodes()):
+            for d in (*node.inputs, *node.arg_nodes(), *_conditions(node)):
                 last[d.source.number, d.index] = i
             for index in range(node.n_outputs):
                 last.setdefault((node.number, index), i)
