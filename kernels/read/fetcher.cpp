@@ -177,23 +177,22 @@ void Fetcher::work() {
     Taken taken[kMostOfAThread];
     int n = 0;
     int64_t began = now_ns();
-    bool goes_on;
+    bool asked_ahead;
     do {
       const int run = job->next_run++;
       if (!run) job->done.begin_ns = began;
       if (job->next_run == (int)job->runs.size()) to_begin_.pop_front();
       const int64_t known = job->bytes_of(run), expected = known < 0 ? whole_bytes_ : std::min(known, most_bytes_);
-      busy_ += !in_turn || !n;
+      if (!in_turn || !n) busy_++;
       hold(expected);
       taken[n++] = {run, known, expected};
-      goes_on = in_turn && n < most;
+      asked_ahead = false;
       if (!in_turn && most > 1) {
         lock.unlock();
-        goes_on = job->ask_ahead(run);
+        asked_ahead = job->ask_ahead(run);
         lock.lock();
-        goes_on = goes_on && n < most && busy_ < most_busy_;
       }
-    } while (goes_on && may_go_on() && to_begin_.front() == job);
+    } while ((in_turn || (asked_ahead && busy_ < most_busy_)) && n < most && may_go_on() && to_begin_.front() == job);
     const bool more = may_go_on() && (busy_ < most_busy_ || !watched_);
     lock.unlock();
     if (more) wake_.notify_one();
@@ -206,7 +205,7 @@ void Fetcher::work() {
       const bool waited = !waits_ || RemoteQueue::n_asked != asked_before;
       if (i + 1 == n) storage->drop_asked();
       lock.lock();
-      busy_ -= !in_turn || i + 1 == n;
+      if (!in_turn || i + 1 == n) busy_--;
       learn(waited ? ended - began : 0);
       if (in_turn) began = ended;
       hold(bytes - t.expected);

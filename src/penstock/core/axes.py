@@ -68,22 +68,20 @@ def for_axes(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, 
     sample. Axes outside the mask `own` get `otherwise`."""
     values = getattr(a, name)
     lengths = a.lengths(name)
-    if bool((lengths == values.shape[1]).all()) and (
-        values.shape[1] == 1 or (own is None and values.shape[1] == axes.shape[1])
-    ):
+    given, k = values.shape[1], axes.shape[1]
+    if bool((lengths == given).all()) and (given == 1 or (own is None and given == k)):
         wide = np.broadcast_to(values, axes.shape)
-        return wide if own is None else np.where(own, wide, otherwise).astype(values.dtype)
-    n_axes = np.full(len(axes), axes.shape[1]) if own is None else own.sum(axis=1)
-    SampleErrors.where(
-        lengths != n_axes,
-        lambda i: (
-            f"Unexpected shape for argument `{name}`: {lengths[i]} values for {n_axes[i]} axes; give one for each "
-            "axis, or one value in all samples"
-        ),
-    )
-    wide = np.zeros(axes.shape, values.dtype)
-    k = min(values.shape[1], axes.shape[1])
-    wide[:, :k] = values[:, :k]
+    else:
+        n_axes = np.full(len(axes), k) if own is None else own.sum(axis=1)
+        SampleErrors.where(
+            lengths != n_axes,
+            lambda i: (
+                f"Unexpected shape for argument `{name}`: {lengths[i]} values for {n_axes[i]} axes; give one for each "
+                "axis, or one value in all samples"
+            ),
+        )
+        wide = np.zeros(axes.shape, values.dtype)
+        wide[:, :given] = values[:, :k]
     return wide if own is None else np.where(own, wide, otherwise).astype(values.dtype)
 
 

@@ -159,7 +159,7 @@ class Plan:
         loaded = dict(ctx.values)
         ctx.gpu = gpu
         if self._copied:
-            ctx.memory = {**dict.fromkeys(self._copied, gpu.host_memory), **ctx.memory}
+            ctx.memory = dict.fromkeys(self._copied, gpu.host_memory)
         with gpu:
             doubted: dict[int, np.ndarray] = {}
             try:

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from PIL import Image
 
 from ._transform import RandomTransform, Transform
 from .functional import geometry as F
+from .functional.convert import pil_to_tensor, to_pil_image
 from .functional.geometry import InterpolationMode
 
 
@@ -232,12 +232,9 @@ class RandomErasing(RandomTransform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not params:
             return inpt
-        top, left, height, width = params["window"]
         if isinstance(inpt, Image.Image):
-            pixels = torch.from_numpy(np.array(inpt))
-            planes = pixels.movedim(-1, 0) if pixels.ndim == 3 else pixels[None]
-            planes[:, top : top + height, left : left + width] = params["values"]
-            return Image.fromarray(pixels.numpy(), inpt.mode)
+            return to_pil_image(self.transform(pil_to_tensor(inpt), params), inpt.mode)
+        top, left, height, width = params["window"]
         out = inpt if self.inplace else inpt.clone()
         out[..., top : top + height, left : left + width] = params["values"].to(inpt.device)
         return out
