@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+import conditional_loops as loops
 import conditional_places as places
 import conditional_programs as programs
 from made_up_conditionals import compiled, made_up
@@ -37,7 +38,7 @@ def of_program(module, program):
     return result(module, define, enable_conditionals=True)
 
 
-@pytest.mark.parametrize("program", programs.PROGRAMS + places.PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", programs.PROGRAMS + places.PROGRAMS + loops.PROGRAMS, ids=lambda f: f.__name__)
 def test_conditionals(theirs, program):
     import penstock
 
@@ -124,6 +125,34 @@ def break_on_data(m, x, p, q):
     return x
 
 
+def break_after_continue(m, x, p, q):
+    for i in range(3):
+        if p:
+            continue
+        if i == 1:
+            break
+        x = x + 1
+    return x
+
+
+def return_in_a_loop(m, x, p, q):
+    for _ in range(3):
+        if p:
+            return x
+        x = x + 1
+    return x
+
+
+def return_after_continue(m, x, p, q):
+    for i in range(3):
+        if p:
+            continue
+        if i == 5:
+            return x
+        x = x + 1
+    return x
+
+
 def assert_on_data(m, x, p, q):
     assert p
     return x
@@ -132,6 +161,7 @@ def assert_on_data(m, x, p, q):
 REFUSED = [different_types, different_dimensions, different_layouts, different_structures, number_or_none]
 REFUSED += [condition_with_dimensions, words_on_integers, word_with_integer]
 REFUSED += [while_on_data, break_on_data, assert_on_data]
+REFUSED += [break_after_continue, return_in_a_loop, return_after_continue]
 
 
 @pytest.mark.parametrize("program", REFUSED, ids=lambda f: f.__name__)
@@ -255,3 +285,58 @@ def test_python_functions(theirs, k, kwargs):
         return result(module, define, n=3)
 
     assert of(penstock) == of(theirs)
+
+
+def _unused(m, x, call):
+    m.fn.python_function(x, function=call)
+
+
+def _in_a_branch(m, x, call):
+    if x > 1:
+        if x > 2:
+            m.fn.python_function(x, function=call)
+    else:
+        m.fn.python_function(-x, function=call)
+
+
+def _beside_continue(m, x, call):
+    for _ in range(2):
+        if x > 1:
+            continue
+        m.fn.python_function(x, function=call)
+
+
+UNUSED = {
+    "alone": _unused,
+    "preserve=False": lambda m, x, call: m.fn.python_function(x, function=call, preserve=False),
+    "of an unused operator": lambda m, x, call: m.fn.python_function(x, function=call) + 1,
+    "whole batches": lambda m, x, call: m.fn.python_function(x, function=call, batch_processing=True),
+    "class": lambda m, x, call: m.ops.PythonFunction(function=call)(x),
+    "DLPack": lambda m, x, call: m.fn.dl_tensor_python_function(x, function=call),
+    "without inputs": lambda m, x, call: m.fn.python_function(function=lambda: call(np.int32([7]))),
+    "in a branch": _in_a_branch,
+    "beside continue": _beside_continue,
+}
+
+
+@pytest.mark.parametrize("kind", UNUSED)
+def test_functions_are_called_though_nothing_uses_their_results(theirs, kind):
+    import penstock
+
+    def calls(module):
+        called = []
+
+        def call(v):
+            called.append(np.shape(v) if kind == "DLPack" else np.array(v).tolist())
+            return v
+
+        def define():
+            x = column(module, [1, 2, 3], "i4")
+            UNUSED[kind](module, x, call)
+            return x
+
+        out = result(module, define, n=3, enable_conditionals=True, prefetch_queue_depth=1)
+        return out, sorted(called, key=str)
+
+    want = calls(theirs)
+    assert want[0] != "error" and want[1] and calls(penstock) == want

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+import conditional_loops as loops
 import conditional_programs as programs
 from penstock import PipelineError, fn, pipeline_def, types
 
@@ -26,7 +27,9 @@ def reference(program):
     return [list(column) for column in zip(*samples)]
 
 
-@pytest.mark.parametrize("program", programs.PROGRAMS + programs.BEYOND, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", programs.PROGRAMS + programs.BEYOND + loops.PROGRAMS + loops.BEYOND, ids=lambda f: f.__name__
+)
 def test_as_plain_python(program):
     want = reference(program)
     assert run_program(program) == want
@@ -69,6 +72,9 @@ def made_up(seed: int) -> str:
                 lines += [f"{indent}return (a + x * 0, b + x * 0)"]
             elif depth < 2 and kind < 0.7:
                 lines += [f"{indent}for i in range(2):", f"{indent}    if x > i + a * 0:", f"{indent}        b = b + a"]
+                if r.random() < 0.5:
+                    lines += [f"{indent}        if {truth()}:", f"{indent}            continue"]
+                    lines += [f"{indent}        a = {number()}", f"{indent}    b = b - a"]
             else:
                 lines += [f"{indent}{r.choice('ab')} = {number()}"]
         return lines
@@ -223,14 +229,31 @@ def test_different_structures():
     raises(program, ValueError, "what is returned has different structures .*: a tuple of 2 and data")
 
 
-@pytest.mark.parametrize("word", ["break", "continue", "return x"])
-def test_leaving_a_loop(word, tmp_path):
-    loop = f"    for i in range(3):\n        if p:\n            x = x + 1\n            {word}\n"
+@pytest.mark.parametrize("word", ["break", "return x"])
+@pytest.mark.parametrize("before", ["", "if q: continue", "if p: continue"])
+def test_leaving_a_loop(word, before, tmp_path):
+    before = f"        {before}\n" if before else ""
+    loop = f"    for i in range(3):\n{before}        if p:\n            x = x + 1\n            {word}\n"
     text = f"def program(x, p, q):\n{loop}    return x\n"
     (tmp_path / "program.py").write_text(text)
     scope: dict = {}
     exec(compile(text, tmp_path / "program.py", "exec"), scope)
-    raises(scope["program"], TypeError, f"`{word.split()[0]}` can't leave the loop")
+    raises(scope["program"], TypeError, f"`{word.split()[0]}` can't leave the loop.*`continue` can")
+
+
+def test_a_break_after_continue():
+    """It would leave the loop for some samples only, though its own condition is a Python value."""
+
+    def program(x, p, q):
+        for i in range(4):
+            if p:
+                continue
+            if i == 2:
+                break
+            x = x + 1
+        return x
+
+    raises(program, TypeError, "`break` can't leave the loop")
 
 
 def test_while_and_assert():
@@ -294,7 +317,9 @@ def _ppm(value: int) -> bytes:
     return b"P6\n2 2\n255\n" + bytes([value]) * 12
 
 
-@pytest.mark.parametrize("arguments", [{"preserve": True}, {"num_outputs": 0}], ids=["preserved", "without outputs"])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"preserve": True}, {"num_outputs": 0}], ids=["with a result", "preserved", "without outputs"]
+)
 def test_functions_in_a_branch_whose_results_nobody_uses(arguments):
     """Their condition is kept as long as they need it, though nothing is merged after the branch."""
     seen = []
@@ -304,9 +329,9 @@ def test_functions_in_a_branch_whose_results_nobody_uses(arguments):
         x = fn.external_source(lambda: [np.int32(1), np.int32(5), np.int32(7)])
         if x > 3:
             if x > 6:
-                fn.python_function(x, function=lambda v: seen.append(int(v)), **{"num_outputs": 0, **arguments})
+                fn.python_function(x, function=lambda v: seen.append(int(v)) or v, **arguments)
             else:
-                fn.python_function(x, function=lambda v: seen.append(-int(v)) or v, preserve=True)
+                fn.python_function(x, function=lambda v: seen.append(-int(v)) or v, **arguments)
         return x
 
     assert pipe().run()[0].as_array().tolist() == [1, 5, 7]

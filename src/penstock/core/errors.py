@@ -48,8 +48,8 @@ class UnexpectedArgument(ArgumentTypeError, KeyError):
 
 
 class BranchesError(TypeError, ValueError, RuntimeError):
-    """Values of a conditional's branches that can't be merged. Also a RuntimeError and a TypeError, which DALI raises
-    for what one branch lacks, and for what is not data."""
+    """Branches of a conditional that can't be merged. Also a RuntimeError and a TypeError, which DALI raises for what one
+    branch lacks, for a `return` that leaves a loop, and for a `break` and what is not data."""
 
 
 class AxisError(ValueError, IndexError):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..core.errors import ArgumentValueError, user_sites
+from ..core.errors import ArgumentValueError, BranchesError, user_sites
 from ..core.op import REGISTRY
 from . import trace
 from .containers import MISSING
@@ -70,9 +70,9 @@ class If:
         if not self.is_data:
             return
         if leaves:
-            raise TypeError(
+            raise BranchesError(
                 f"{test.told()} is a batch: `if` on data takes both branches, each for some of the samples, so "
-                f"`{leaves}` can't leave the loop, `with` or `try` around it. Assign to variables instead"
+                f"`{leaves}` can't leave the loop, `with` or `try` around it; `continue` can. Assign to variables instead"
             )
         self._scopes = _branches(test)
         self._states: list[dict[str, Any]] = []

@@ -7,8 +7,8 @@ import ast
 import copy
 
 RETURNED = "_penstock_return_"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def jumps(node: ast.If) -> str:
@@ -19,11 +19,9 @@ def jumps(node: ast.If) -> str:
             return "return"
         if isinstance(node, (ast.Break, ast.Continue)) and not in_loop:
             return type(node).__name__.lower()
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, FUNCTIONS):
             return ""
-        return next(
-            filter(None, (find(c, in_loop or isinstance(node, _LOOPS)) for c in ast.iter_child_nodes(node))), ""
-        )
+        return next(filter(None, (find(c, in_loop or isinstance(node, LOOPS)) for c in ast.iter_child_nodes(node))), "")
 
     return next(filter(None, (find(s, False) for s in (*node.body, *node.orelse))), "")
 

@@ -11,7 +11,8 @@ The user's statements keep their order. An `if` becomes
         with c: <second branch>
     <variables of both branches are merged, if the test is data>
 
-A `return` inside an `if` becomes an assignment, and the statements after the `if` move into the branch that continues.
+A `return` inside an `if` becomes an assignment, and the statements after the `if` move into the branch that continues;
+so does a `continue` in a loop (continues.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from .continues import CONTINUED, lower_continues
 from .returns import jumps, lower_returns
 
 NAME = "_penstock_"  # the name of branching.py's functions in converted code
@@ -33,6 +35,7 @@ class Converter(ast.NodeTransformer):
         self.owner = owner.lstrip("_")
         self.changed = False
         self.count = 0
+        self.loops = 0
 
     def function(self, node: Any) -> Any:
         """Converts the function, and removes decorators, defaults and annotations, which are already evaluated."""
@@ -119,6 +122,13 @@ class Converter(ast.NodeTransformer):
         out.append(ast.If(_method(name, "otherwise"), [_with(name, orelse)], []))
         out += [_set(name, n, "merges", "merged", []) for n in both]
         return [_at(s, node) for s in out]
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.loops += 1
+        node.body = lower_continues(node.body, f"{CONTINUED}{self.loops}")
+        return self.generic_visit(node)
+
+    visit_AsyncFor = visit_While = visit_For  # type: ignore[assignment]
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         if _binds(node):

@@ -50,8 +50,7 @@ class UserFunction(Operator, abstract=True):
             )
         self.layouts_out += [""] * (v["num_outputs"] - len(self.layouts_out))
         self.mixes_samples = v["batch_processing"]  # type: ignore[misc]
-        if not v["num_outputs"]:
-            v["preserve"] = True  # without outputs the graph would remove it
+        v["preserve"] = True  # as in DALI, functions are called even if nothing uses their results
 
     def n_outputs(self) -> int:
         return self.values["num_outputs"]
