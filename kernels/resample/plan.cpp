@@ -98,11 +98,11 @@ EXPORT int64_t resize_plan(const int64_t *shape, int64_t n, int32_t ndim, int32_
       bool forward = (mode == kDefault || mode == kStretch) && wanted[d] == 0 && start[d] > end[d];
       if (forward || wanted[d] < 0) std::swap(start[d], end[d]);
       if (!subpixel) continue;
-      // The part of the region that the rounded size shows. The unrounded size is at least a tenth of a pixel, as in
-      // DALI.
+      // The part of the region that the rounded size shows. As in DALI, the unrounded size is at least a tenth of a
+      // pixel, and the region is in single precision.
       double shown = real[d] > 0 ? (double)size[d] / (double)std::fmax(real[d], 0.1f) : 1;
       double middle = (start[d] + end[d]) / 2, half = (end[d] - start[d]) / 2 * shown;
-      start[d] = middle - half, end[d] = middle + half;
+      start[d] = (float)(middle - half), end[d] = (float)(middle + half);
     }
   }
   return problems;
@@ -121,9 +121,14 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
     ResampleArgs a{};
     a.min_filter = min_filter[i], a.mag_filter = mag_filter[i], a.antialias = antialias, a.rule = rule;
     for (int d = 0; d < ndim; d++) origin[i * ndim + d] = 0, extent[i * ndim + d] = shape[i * ndim + d];
+    a.n_axes = k;
+    for (int d = 0; d < k; d++) {
+      int64_t j = i * k + d;
+      a.roi_start[d] = start[j], a.roi_end[d] = end[j], a.in_size[d] = shape[i * ndim + first + d];
+      a.out_size[d] = size[j];
+    }
     for (int d = 0; d < k; d++) {
       int64_t j = i * k + d, lo = 0, hi = 0, at_input = i * ndim + first + d;
-      a.roi_start[d] = start[j], a.roi_end[d] = end[j], a.in_size[d] = shape[at_input], a.out_size[d] = size[j];
       if (stored[j] > 0 && a.in_size[d] > 0) source_range(resample_axis(a, d), at[j], at[j] + stored[j], &lo, &hi);
       origin[at_input] = lo, extent[at_input] = hi - lo;
     }

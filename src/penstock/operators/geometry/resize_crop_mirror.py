@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
+from ...core.dtypes import DALIInterpType
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerSample
 from ._resampling import IMAGES, VOLUMES, Resampling, spatial
@@ -80,6 +81,14 @@ class ResizeCropMirror(ResizeSize, Resampling):
         place = position.astype("f8") * (a.size - a.window)
         place = np.trunc(place if a.rounding == "truncate" else place + np.copysign(0.5, place))
         mirrored = (a.mirror[:, None] & np.array([bit for *_, bit in axes])) != 0
+        if a.rule == "dali":
+            # As in DALI, the window is a region of the input. Which pixels are nearest depends on its rounding.
+            extent = a.end - a.start
+            is_nearest = (a.min == DALIInterpType.INTERP_NN) & (a.mag == DALIInterpType.INTERP_NN)
+            extent = np.where(is_nearest[:, None], extent.astype("f4"), extent)
+            begin, step = a.start, extent / np.maximum(a.size, 1)
+            a.start, a.end = begin + place * step, begin + (place + a.window) * step
+            a.size, place = a.window, place * 0
         # A mirrored axis resizes the mirrored region, so the window's distance is measured from the other end.
         a.start, a.end = np.where(mirrored, a.end, a.start), np.where(mirrored, a.start, a.end)
         a.place = np.where(mirrored, a.size - a.window - place, place).astype("i8")
