@@ -57,7 +57,7 @@ def _kind(arg: Any, of_batch: bool) -> str:
 
 def _result(cls: type[Operator], one: str) -> str:
     """The type of what a call gives, made of `one`'s."""
-    return signatures.returns(cls).replace("DataNode", one)
+    return signatures.returns(cls).replace("list[DataNode]", f"tuple[{one}, ...]").replace("DataNode", one)
 
 
 def _parameters(cls: type[Operator], place: str, of_batch: bool, size: str) -> str:

@@ -101,6 +101,14 @@ ndd.decoders.image(np.zeros(4, np.uint8)); ndd.decoders.image(1); ndd.imread("/n
 ndd.arithmetic; ndd.io.file.read(np.frombuffer(b"/dev/null/x", np.uint8)); ndd.external_source; ndd.python_function
 ndd.constant; ndd.shapes; ndd.capture.invariant(3); ndd.readers.File(file_rot="x")
 next(iter(ndd.readers.File(file_root="/nonexistent").next_epoch(4)))
+[type(ndd.nonsilent_region(x)).__name__ for x in (F[0], ndd.as_batch([F[0]]))]
+[type(x).__name__ for x in ndd.nonsilent_region(ndd.as_batch([F[0]]))]
+type(ndd.segmentation.random_mask_pixel(T)).__name__; type(ndd.bb_flip(F)).__name__
+type(ndd.segmentation.random_object_bbox(T)).__name__
+type(ndd.random_bbox_crop(ndd.as_tensor(np.float32([[0, 0, 1, 1]])))).__name__
+type(ndd.random_crop_generator(ndd.as_tensor(np.int64([4, 5])))).__name__
+type(ndd.roi_random_crop(crop_shape=(2, 2), roi_start=(0, 0), roi_shape=(3, 3))).__name__
+type(ndd.resize(P, size=3, save_attrs=True)).__name__
 """.strip().replace("\n", "; ")
 
 # Deliberate differences, and faults of DALI.

@@ -62,13 +62,12 @@ class Call:
     """One or several operators with their constants, for inputs on the given devices ("cpu" or "gpu"). The constructor
     checks the constants, and raises TypeError and ValueError as in a pipeline."""
 
-    __slots__ = ("build", "devices", "draws", "in_list", "n_outputs", "name", "now", "repeatable", "uses_gpu")
+    __slots__ = ("build", "devices", "draws", "n_outputs", "name", "now", "repeatable", "uses_gpu")
 
     def __init__(self, build: Build, devices: Sequence[str]):
         self.build = build
         with _Scope() as definition, of_calls():
             made = build([_given(definition, d) for d in devices])
-        self.in_list = isinstance(made, list)
         self.devices = [d.device for d in _listed(made)]
         self.n_outputs = len(self.devices)
         ops = [n for n in definition.nodes if not isinstance(n.op, _Given)]

@@ -116,6 +116,4 @@ def invoke(
     inv = Invocation(call, edges, 1 if n is None else n, number, user_sites(2), context, device_id)
     made = [Value._of(inv, i, n, d) for i, d in enumerate(call.devices)]
     context.add(inv, call.now or any(x._external for x in data))
-    if call.in_list:
-        return made
     return made[0] if len(made) == 1 else tuple(made)
