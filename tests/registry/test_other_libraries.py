@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import penstock
-from penstock import fn, ops, pipeline_def, types
+from penstock import fn, math, ops, pipeline_def, types
 from penstock.auto_aug import augmentations, auto_augment, rand_augment, trivial_augment
 from penstock.core.op import REGISTRY
 from penstock.experimental import dynamic as ndd
@@ -58,6 +58,10 @@ def scope(tmp_path, name):
         },
         **{"mean": [123.0, 116.0, 103.0], "std": [58.0, 57.0, 57.0], "matrix": np.eye(3, dtype=np.float32)},
         "images": fn.copy(const(picture, layout="HWC")),
+        "other": fn.copy(const(255 - picture, layout="HWC")),
+        "window": {"anchor": [2, 3], "shape": [8, 10], "axis_names": "HW"},
+        "outputs": [penstock.tensors.TensorListCPU(picture[None])],
+        **{"Image": Image, "math": math},
         "encoded": const(encoded()),
         "paths": const(np.frombuffer(str(tmp_path / "a" / "picture.png").encode(), np.uint8)),
         "folder": str(tmp_path),
@@ -87,7 +91,8 @@ def of_code(code, tmp_path, name=""):
             else:
                 picture = b
             return picture
-        return eval(text, given)
+        result = eval(text, given)
+        return np.asarray(result) if isinstance(result, Image.Image) else result
 
     outputs = pipe().run()
     return np.asarray(outputs[0].at(1))
@@ -126,6 +131,10 @@ MEANT = {
     "decode_image": (PICTURE, 0),
     "imread": (PICTURE, 0),
     "elastic": (PICTURE, 0),
+    "mixup": (PICTURE, 0.5),
+    "cutmix": (np.where(np.pad(np.ones((8, 10, 3)), ((2, 6), (3, 7), (0, 0))), 255 - PICTURE, PICTURE), 0),
+    "to_pil_image": (PICTURE, 0),
+    "clip": (PICTURE, 0),
     "perspective": (PICTURE, 0),
 }
 
@@ -154,6 +163,9 @@ def test_sizes(name, height, width, tmp_path):
         ("RandomIoUCrop", "fn.random_bbox_crop"),
         ("ImageFolder", "fn.readers.file"),
         ("normalize_image", "times 255"),
+        ("MixUp", "penstock.transforms.MixUp"),
+        ("cut_mix", "penstock.transforms.CutMix"),
+        ("ToPILImage", r"Image.fromarray\(outputs\[0\].at\(0\)\)"),
     ],
 )
 @pytest.mark.parametrize("module", [fn, ops, ndd])

@@ -13,7 +13,7 @@ from ..core.dtypes import DALIDataType, saturated, to_numpy
 from ..core.errors import ArgumentTypeError, ArgumentValueError, of_argument, user_sites, warn_deprecated
 from ..core.op import REGISTRY, Operator, PerSample
 from ..core.source import Source
-from . import placement
+from . import hints, placement
 from .definition import Definition
 from .node import DataNode, Node
 from .scopes import Scope, bring
@@ -128,23 +128,6 @@ def _check_devices(cls: type[Operator], device: str | None, inputs: tuple) -> No
         raise of_argument(e, "\n".join([str(e), "", *map(str, user_sites())])) from None
 
 
-# Arguments that a positional number probably means, if the operator has no required argument and none of its own name.
-_USUAL = ("angle", "size", "crop", "perm", "shape", "window_size", "mean", "axes", "quality", "horizontal", "file_root")
-
-
-def _meant(cls: type[Operator], extra: tuple, kwargs: dict[str, Any]) -> str:
-    """A hint for numbers given by position where only data is accepted: `size=224`."""
-    if not extra or extra[0] is None or any(isinstance(v, DataNode) for v in extra):
-        return ""
-    value = extra[0]
-    required = (n for n, a in cls.schema.items() if a.required)
-    for n in ("dtype",) if isinstance(value, DALIDataType) else (cls.fn_name, *required, *_USUAL):
-        if n in cls.schema and n not in kwargs and not (cls.schema[n].type is int and isinstance(value, float)):
-            told = f"types.{value.name}" if isinstance(value, DALIDataType) else repr(value)
-            return f"; arguments are given by name: {n}={told}"
-    return ""
-
-
 def call(
     cls: type[Operator],
     inputs: tuple,
@@ -190,7 +173,7 @@ def call(
         if not lo <= len(inputs) <= hi:
             raise ValueError(
                 f"{cls.display_name()} takes {lo if lo == hi else f'{lo} to {hi}'} input{'s' * (hi != 1)}, "
-                f"{len(inputs)} given{_meant(cls, inputs[hi:], kwargs)}"
+                f"{len(inputs)} given{hints.by_position(cls, inputs[hi:], kwargs)}"
             )
         values, data = check_constants(cls, {k: v for k, v in kwargs.items() if v is not None}, warned)
         missing = [n for n, a in cls.schema.items() if a.required and n not in values and n not in data]

@@ -57,6 +57,7 @@ _QUARTERS = (
     "fn.rotate(images, angle=fn.cast(90 * fn.random.uniform(range=[0, 4], dtype=types.INT32), dtype=types.FLOAT))"
 )
 _FROM = "after `from penstock.auto_aug import {}`"
+_OF_BATCHES = "penstock.transforms.{} does it to tensors, and draws the share"
 _WITH_IF = "in a function decorated with @pipeline_def(enable_conditionals=True)"
 
 NAMES: dict[str, tuple[str, str]] = {
@@ -148,6 +149,9 @@ NAMES: dict[str, tuple[str, str]] = {
     "to_float": _SCALED,
     "to_dtype": ("fn.cast(images, dtype=types.FLOAT)", "which keeps the values; / 255 scales them"),
     "from_float": ("fn.cast(255 * images, dtype=types.UINT8)", ""),
+    "to_pil_image": ("Image.fromarray(outputs[0].at(0))", "outputs = pipe.run(), with images on the CPU"),
+    "to_image_pil": ("Image.fromarray(outputs[0].at(0))", "outputs = pipe.run(), with images on the CPU"),
+    "clip": ("math.clamp(images, 0, 255)", "after `from penstock import math`"),
     # policies
     "auto_augment": ("auto_augment.auto_augment(images)", _FROM.format("auto_augment")),
     "rand_augment": ("rand_augment.rand_augment(images, n=2, m=9)", _FROM.format("rand_augment")),
@@ -163,6 +167,17 @@ NAMES: dict[str, tuple[str, str]] = {
     "random_choice": (
         "images = fn.gaussian_blur(images, sigma=1.5) if on else fn.rotate(images, angle=angle)",
         f"on = fn.random.coin_flip(), {_WITH_IF}",
+    ),
+    # batches: of images with one shape
+    "mixup": (
+        "fn.cast(0.7 * images + 0.3 * fn.permute_batch(images, indices=fn.batch_permutation(seed=1)), "
+        "dtype=types.UINT8)",
+        f"and the labels with the same seed; {_OF_BATCHES.format('MixUp')}",
+    ),
+    "cutmix": (
+        "fn.erase(images, **window) + (other - fn.erase(other, **window))",
+        "other = fn.permute_batch(images, indices=fn.batch_permutation()), and window = dict(anchor=[top, left], "
+        f"shape=[h, w], axis_names='HW'); {_OF_BATCHES.format('CutMix')}",
     ),
     # files, boxes
     "decode_image": _DECODE,
