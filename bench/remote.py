@@ -359,20 +359,23 @@ def table(results: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
+def nginx() -> str:
+    return os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
+
+
 def main() -> None:
     parser = measure.arguments(__doc__ or "")
     o = parser.parse_args()
     if o.worker:
         return work(CONTENDERS[o.worker], o)
     prepare(o.data)
-    nginx = os.environ.get("PENSTOCK_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
     (ROOT / "nginx.conf").write_text(NGINX.format(root=ROOT, port=NGINX_PORT))
     for program in ("http_load", "slow_server"):
         source = Path(__file__).parent / "native" / f"{program}.c"
         subprocess.run(["cc", "-O2", "-pthread", source, "-o", ROOT / program], check=True)
     rivals = os.environ.get("PENSTOCK_RIVALS", sys.executable)
     servers = [
-        subprocess.Popen([nginx, "-c", ROOT / "nginx.conf"]),
+        subprocess.Popen([nginx(), "-c", ROOT / "nginx.conf"]),
         subprocess.Popen([ROOT / "slow_server", ROOT, str(SLOW_PORT), str(DELAY_MS)]),
     ]
     (ROOT / "servers").write_text(" ".join(str(server.pid) for server in servers))

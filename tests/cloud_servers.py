@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local replacements for Google Cloud Storage (XML interface) and Azure blob storage: paged listings, ranges, ETags and
-errors. Requests must be signed correctly."""
+"""Local replacements for S3, Google Cloud Storage (XML interface) and Azure blob storage: paged listings, ranges, ETags
+and errors. Requests must be signed correctly; by header, S3's need only name the key."""
 
 from __future__ import annotations
 
@@ -11,15 +11,45 @@ import json
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from object_server import CHANGED, ObjectServer, etag
 
 
+def signed_text(request: BaseHTTPRequestHandler, vendor: str) -> str:
+    """What the signature in a URL's query is one of, as in "Create a signed AWS API request" of Amazon's documentation
+    and in "V4 signing process with your own program" of Google's."""
+    parts = urlsplit(request.path)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    names = query[f"X-{vendor}-SignedHeaders"].split(";")
+    pairs = sorted((quote(k, "~"), quote(v, "~")) for k, v in query.items() if k != f"X-{vendor}-Signature")
+    lines = [request.command, parts.path, "&".join(f"{k}={v}" for k, v in pairs)]
+    lines += [*(f"{n}:{request.headers[n].strip()}" for n in names), "", ";".join(names), "UNSIGNED-PAYLOAD"]
+    scope = query[f"X-{vendor}-Credential"].partition("/")[2]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return "\n".join([query[f"X-{vendor}-Algorithm"], query[f"X-{vendor}-Date"], scope, digest])
+
+
+class AmazonServer(ObjectServer):
+    secrets: dict[str, str] = {"AKIA": "a-secret-key"}  # by access key id
+    status_of_refusals = 403
+
+    def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
+        query = dict(parse_qsl(urlsplit(request.path).query))
+        if "X-Amz-Signature" not in query:
+            return None
+        user, *scope = query["X-Amz-Credential"].split("/")
+        key = f"AWS4{self.secrets.get(user)}".encode()
+        for part in [*scope, signed_text(request, "Amz")]:
+            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+        wrong = b"<Error><Code>SignatureDoesNotMatch</Code></Error>"
+        return None if key.hex() == query["X-Amz-Signature"] else (self.status_of_refusals, wrong)
+
+
 class GoogleServer(ObjectServer):
-    """Requests need the token, or one signed by the key of a service account. If neither is set, all requests are
-    allowed."""
+    """Requests need the token, or one signed by the key of a service account, or a URL signed by it. If neither is set,
+    all requests are allowed."""
 
     token: str | None = None
     public_key: Any = None
@@ -29,6 +59,10 @@ class GoogleServer(ObjectServer):
         if (self.token is None and self.public_key is None) or self.is_open(self.path_of(urlsplit(request.path).path)):
             return None
         given = request.headers.get("Authorization", "")
+        query = dict(parse_qsl(urlsplit(request.path).query))
+        if self.public_key and "X-Goog-Signature" in query:
+            signature = bytes.fromhex(query["X-Goog-Signature"])
+            return None if is_signature(signature, signed_text(request, "Goog"), self.public_key) else (403, b"")
         if not given:
             return 401, b"<Error><Code>AuthenticationRequired</Code></Error>"
         token = given.removeprefix("Bearer ")
@@ -37,16 +71,23 @@ class GoogleServer(ObjectServer):
         return 403, b"<Error><Code>AccessDenied</Code></Error>"
 
 
-def is_signed(token: str, key: Any) -> bool:
-    """Whether a JSON web token has a valid signature (RSA, SHA-256) for the public key."""
+def is_signature(signature: bytes, text: str, key: Any) -> bool:
+    """Whether this is the signature of a text (RSA, SHA-256) for the public key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import padding
 
-    text, _, signature = token.rpartition(".")
     try:
-        key.verify(base64.urlsafe_b64decode(signature + "=="), text.encode(), padding.PKCS1v15(), hashes.SHA256())
+        key.verify(signature, text.encode(), padding.PKCS1v15(), hashes.SHA256())
     except InvalidSignature:
+        return False
+    return True
+
+
+def is_signed(token: str, key: Any) -> bool:
+    """Whether a JSON web token has a valid signature for the public key."""
+    text, _, signature = token.rpartition(".")
+    if not is_signature(base64.urlsafe_b64decode(signature + "=="), text, key):
         return False
     head = json.loads(base64.urlsafe_b64decode(text.partition(".")[0] + "=="))
     return head["alg"] == "RS256"
@@ -73,6 +114,8 @@ class AzureServer(ObjectServer):
             return None
         if request.headers.get("Authorization") == self.signature(request):
             return None
+        if "sig" in query and query["sig"] == self.url_signature(request, query):
+            return None
         return 403, b"<?xml version='1.0'?><Error><Code>AuthenticationFailed</Code></Error>"
 
     def signature(self, request: BaseHTTPRequestHandler) -> str:
@@ -88,6 +131,15 @@ class AzureServer(ObjectServer):
         lines += [f"{k}:{v}" for k, v in sorted((k.lower(), v) for k, v in parse_qsl(parts.query))]
         digest = hmac.new(base64.b64decode(self.key), "\n".join(lines).encode(), hashlib.sha256).digest()
         return f"SharedKey {self.account}:{base64.b64encode(digest).decode()}"
+
+    def url_signature(self, request: BaseHTTPRequestHandler, query: dict[str, str]) -> str:
+        """As in "Create a service SAS" of Azure's documentation, version 2020-12-06 and later."""
+        path = self.path_of(urlsplit(request.path).path)
+        names = ["sp", "st", "se", "", "si", "sip", "spr", "sv", "sr", "snapshot", "ses"]
+        names += ["rscc", "rscd", "rsce", "rscl", "rsct"]
+        lines = [query.get(name, "") if name else f"/blob/{self.account}/{path}" for name in names]
+        digest = hmac.new(base64.b64decode(self.key), "\n".join(lines).encode(), hashlib.sha256).digest()
+        return base64.b64encode(digest).decode()
 
     def is_listing(self, query: dict[str, list[str]]) -> bool:
         return query.get("comp") == ["list"]

@@ -37,6 +37,7 @@ class ObjectServer(ThreadingHTTPServer):
         self.in_flight = self.most_in_flight = 0
         self.ranges = True
         self.gzips = False
+        self.refused = 0  # unauthorised requests
         self.starts_after = True  # whether a listing may begin after a key
         self.latency = 0.0
         self.redirects: dict[str, str] = {}
@@ -49,7 +50,7 @@ class ObjectServer(ThreadingHTTPServer):
         # Function (path, number of the request for it) -> fault of `_Handler`, or None.
         self.fault = lambda path, number: None
         self.lock = threading.Lock()
-        self.seen: list[dict[str, str]] = []  # headers of requests
+        self.seen: list[dict[str, str]] = []  # headers of requests, and the query of each
         self.stopped = threading.Event()
 
     @property
@@ -163,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         with server.lock:
             server.asked[path] += 1
             number = server.asked[path]
-            server.seen.append(dict(self.headers))
+            server.seen.append({**self.headers, "query": parts.query})
             server.in_flight += 1
             server.most_in_flight = max(server.most_in_flight, server.in_flight)
             fault = server.fault(path, number)
@@ -204,6 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self.send(302, b"", {"Location": server.redirects[path]})
         refusal = server.refusal(self)
         if refusal:
+            with server.lock:
+                server.refused += 1
             return self.send(*refusal)
         if server.is_listing(query):
             return self.send(200, server.listing(path.rstrip("/"), query), {"Content-Type": "application/xml"})

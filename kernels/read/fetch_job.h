@@ -63,6 +63,20 @@ class FetchJob {
   // Bytes that a run will read; -1 if unknown.
   int64_t bytes_of(int run) const { return runs[run].bytes; }
 
+  // Tells the storage which objects the batch reads.
+  void tell_names() {
+    std::vector<std::string> names;
+    std::string full;
+    int64_t before = -1;
+    for (const Run &run : runs) {
+      const int64_t object = spans_[order_.empty() ? run.first : order_[run.first]].object;
+      if (object == before || object < 0 || object >= f.n_objects) continue;
+      before = object;
+      if (const char *const text = name(object, full); storage->needs_signed_url(text)) names.emplace_back(text);
+    }
+    if (!names.empty()) storage->will_read(names);
+  }
+
   // Requests what a run will read, if possible without waiting. Returns whether it was.
   bool ask_ahead(int number) {
     const Run &run = runs[number];

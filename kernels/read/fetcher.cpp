@@ -62,6 +62,7 @@ FetchJob *Fetcher::begin(const Fetch &fetch, const int64_t *index, int64_t n, Te
                          RemoteStorage *remote) {
   Storage *storage = remote ? remote : storage_.get();
   auto job = std::make_unique<FetchJob>(fetch, index, n, out, dense, storage);
+  if (remote) job->tell_names();
   FetchJob::Arena arena{job.get(), job->number};
   Scratch scratch;
   job->parse_rest(arena, scratch);

@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -23,67 +22,68 @@ static std::string encoded(const std::string &path) {
   return out;
 }
 
-HttpClient::~HttpClient() {
-  for (auto &host : kept_)
-    for (const Connection &connection : host.second) close(connection.fd);
+// Returns false for URLs that the general client must request.
+bool HttpClient::parse(const std::string &text, HttpUrl *url) {
+  const bool has_tls = !text.compare(0, 8, "https://");
+  if (!has_tls && text.compare(0, 7, "http://")) return false;
+  const size_t begin = has_tls ? 8 : 7, path = std::min(text.find_first_of("/?#", begin), text.size());
+  url->server = text.substr(0, path);
+  if (url->server.find_first_of("@[") != std::string::npos) return false;
+  const size_t colon = std::min(url->server.find(':', begin), path);
+  url->host = url->server.substr(begin, colon - begin);
+  url->port = colon < path ? url->server.substr(colon + 1) : has_tls ? "443" : "80";
+  url->path = encoded(text.substr(path, text.find('#', path) - path));
+  url->tls = has_tls ? tls_of(url->server) : nullptr;
+  return (url->tls || !has_tls) && !url->host.empty() && !url->path.empty() && url->path[0] == '/';
 }
 
-bool HttpClient::parse(const std::string &name, HttpUrl *url) {
-  if (name.compare(0, 7, "http://")) return false;
-  const size_t path = std::min(name.find_first_of("/?#", 7), name.size());
-  url->server = name.substr(7, path - 7);
-  if (url->server.find_first_of("@[") != std::string::npos) return false;
-  const size_t colon = url->server.find(':');
-  url->host = url->server.substr(0, colon);
-  url->port = colon == std::string::npos ? "80" : url->server.substr(colon + 1);
-  url->path = encoded(name.substr(path, name.find('#', path) - path));
-  return !url->host.empty() && !url->path.empty() && url->path[0] == '/';
+// Null if there is no TLS with this server.
+const Tls *HttpClient::tls_of(const std::string &server) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!tls_) tls_ = std::make_unique<Tls>();
+  return tls_->is_available() && !without_tls_.count(server) ? tls_.get() : nullptr;
 }
 
 HttpClient::Connection HttpClient::take(const HttpUrl &url) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto &all = kept_[url.server];
-  if (all.empty()) return {-1, 0};
-  const Connection last = all.back();
+  if (all.empty()) return {HttpSocket(), 0};
+  Connection last = std::move(all.back());
   all.pop_back();
   return last;
 }
 
 void HttpClient::keep(const HttpUrl &url, Connection connection) {
   std::lock_guard<std::mutex> lock(mutex_);
-  kept_[url.server].push_back(connection);
+  kept_[url.server].push_back(std::move(connection));
 }
 
 thread_local std::vector<HttpClient::Asked> HttpClient::asked_;
 
-bool HttpClient::ask_ahead(const char *name, int64_t offset, int64_t length) {
+bool HttpClient::ask_ahead(const std::string &text, int64_t offset, int64_t length) {
   HttpUrl url;
-  if (!parse(name, &url)) return false;
-  const Connection kept = take(url);
-  if (kept.fd < 0) return false;
-  const RemoteRequest request(name, offset, length, nullptr, "");
+  if (!parse(text, &url)) return false;
+  Connection kept = take(url);
+  if (!kept.socket.is_open()) return false;
+  const RemoteRequest request(text, offset, length, nullptr, "");
   HttpExchange e(
       limits_, url, request, nullptr, [](const void *) { return false; }, nullptr);
-  e.fd = kept.fd;
+  e.socket = std::move(kept.socket);
   try {
     e.send();
   } catch (const HttpExchange::Lost &) {
     return false;
   }
-  e.fd = -1;
-  asked_.push_back({this, name, offset, length, kept, e.sent_ns()});
+  asked_.push_back({this, text, offset, length, {std::move(e.socket), kept.head}, e.sent_ns()});
   return true;
 }
 
-void HttpClient::drop_asked() {
-  for (const Asked &a : asked_) close(a.connection.fd);  // its answer would be taken for the next request's
-  asked_.clear();
-}
+void HttpClient::drop_asked() { asked_.clear(); }  // on an open connection, an answer would be the next request's
 
-bool HttpClient::was_asked(const RemoteRequest &r, Asked *found) {
+bool HttpClient::was_asked(const RemoteRequest &r, const std::string &url, Asked *found) {
   if (!r.unless.empty()) return false;
   for (auto a = asked_.begin(); a != asked_.end(); ++a) {
-    if (a->client != this || a->offset != r.offset || a->length != r.length || a->name != r.name) continue;
+    if (a->client != this || a->offset != r.offset || a->length != r.length || a->url != url) continue;
     *found = std::move(*a);
     asked_.erase(a);
     return true;
@@ -92,11 +92,12 @@ bool HttpClient::was_asked(const RemoteRequest &r, Asked *found) {
 }
 
 // Returns false if the server had closed the kept connection meanwhile.
-bool HttpClient::begin(HttpExchange &e, const RemoteRequest &request, bool may_be_kept) {
-  Asked asked;
-  const bool was_asked_ahead = may_be_kept && was_asked(request, &asked);
-  const Connection kept = was_asked_ahead ? asked.connection : may_be_kept ? take(e.url) : Connection{-1, 0};
-  e.fd = kept.fd, e.was_kept = kept.fd >= 0;
+bool HttpClient::begin(HttpExchange &e, const RemoteRequest &request, const std::string &url, bool may_be_kept) {
+  Asked asked{};
+  const bool was_asked_ahead = may_be_kept && was_asked(request, url, &asked);
+  Connection kept{HttpSocket(), 0};
+  if (may_be_kept) kept = was_asked_ahead ? std::move(asked.connection) : take(e.url);
+  e.socket = std::move(kept.socket), e.was_kept = e.socket.is_open();
   try {
     if (e.was_kept)
       e.expect(kept.head);
@@ -134,24 +135,29 @@ void HttpClient::race(HttpExchange &first, HttpExchange &second) {
   if (!attempt([&] { second.connect(), second.send(); })) left[1] = nullptr;
   while (!first.is_done && !second.is_done) {
     pollfd p[2];
-    for (int i = 0; i < 2; i++) p[i] = {left[i] ? left[i]->fd : -1, POLLIN, 0};
-    poll(p, 2, (int)(kLookNs / 1000000));
+    bool must_wait = true;
+    for (int i = 0; i < 2; i++) {
+      p[i] = {left[i] ? left[i]->socket.fd() : -1, POLLIN, 0};
+      must_wait &= !left[i] || !left[i]->socket.has_buffered();
+    }
+    if (must_wait) poll(p, 2, (int)(kLookNs / 1000000));
     for (int i = 0; i < 2 && !first.is_done; i++)  // without an event, checks whether to keep waiting
       if (left[i] && !attempt([&] { left[i]->receive(MSG_DONTWAIT); })) left[i] = nullptr;
   }
 }
 
-bool HttpClient::carry_out(RemoteRequest &request, bool (*is_unwanted)(const void *), const void *of, int *hedged) {
+bool HttpClient::carry_out(RemoteRequest &request, const std::string &text, bool (*is_unwanted)(const void *),
+                           const void *of, int *hedged) {
   HttpUrl url;
-  if (!parse(request.name, &url)) return false;
+  if (!parse(text, &url)) return false;
   const auto finish = [&](HttpExchange &e) {
     e.hand_over(request);
-    if (e.head.is_kept) keep(url, {e.fd, e.head_size}), e.fd = -1;
+    if (e.head.is_kept) keep(url, {std::move(e.socket), e.head_size});
   };
   try {
     for (const bool may_be_kept : {true, false}) {
       HttpExchange first(limits_, url, request, request.to, is_unwanted, of);
-      if (!begin(first, request, may_be_kept)) continue;
+      if (!begin(first, request, text, may_be_kept)) continue;
       if (!first.is_done) {
         HttpExchange second(limits_, url, request, nullptr, is_unwanted, of);
         ++*hedged;
@@ -164,6 +170,10 @@ bool HttpClient::carry_out(RemoteRequest &request, bool (*is_unwanted)(const voi
     }
     return false;
   } catch (const HttpExchange::NotForUs &) {
+    return false;
+  } catch (const HttpExchange::NoTls &) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    without_tls_.insert(url.server);
     return false;
   } catch (const HttpExchange::Busy &busy) {
     request.state = RemoteRequest::kFailed, request.why = kServerBusy;

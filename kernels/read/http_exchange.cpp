@@ -7,8 +7,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,7 +36,6 @@ bool number(const std::string &text, int64_t *value) {
 }  // namespace
 
 HttpExchange::~HttpExchange() {
-  if (fd >= 0) close(fd);
   if (content_.data && !to_) memory_give(content_.data);
 }
 
@@ -49,20 +46,19 @@ void HttpExchange::connect() {
     throw Lost{"the server can't be reached: dns error"};
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(found, &freeaddrinfo);
   int error = 0;
-  for (const addrinfo *a = found; a; a = a->ai_next) {
-    fd = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
-    if (fd < 0) throw Lost{strerror(errno)};
-    error = ::connect(fd, a->ai_addr, a->ai_addrlen) ? errno : 0;
+  for (const addrinfo *a = found; a && !socket.is_open(); a = a->ai_next) {
+    HttpSocket one(::socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol));
+    if (!one.is_open()) throw Lost{strerror(errno)};
+    error = ::connect(one.fd(), a->ai_addr, a->ai_addrlen) ? errno : 0;
     if (error == EINPROGRESS) {
-      wait_to_connect();
+      wait_to_connect(one.fd());
       socklen_t size = sizeof error;
-      getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+      getsockopt(one.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
-    if (!error) break;
-    close(fd), fd = -1;
+    if (!error) socket = std::move(one);
   }
-  if (fd < 0) throw Lost{std::string("the server can't be reached: ") + strerror(error)};
-  const int one = 1;
+  if (!socket.is_open()) throw Lost{std::string("the server can't be reached: ") + strerror(error)};
+  const int fd = socket.fd(), one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   // From here on calls block, which saves a poll before each.
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -70,9 +66,10 @@ void HttpExchange::connect() {
   const timeval look{0, (suseconds_t)(ns / 1000)};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &look, sizeof look);
+  if (url.tls) begin_tls();
 }
 
-void HttpExchange::wait_to_connect() {
+void HttpExchange::wait_to_connect(int fd) const {
   for (const int64_t until = now_ns() + limits_.connect_ns;;) {
     pollfd p{fd, POLLOUT, 0};
     const int n = poll(&p, 1, (int)(kLookNs / kMillisecond));
@@ -80,6 +77,18 @@ void HttpExchange::wait_to_connect() {
     if (n < 0 && errno != EINTR) throw Lost{strerror(errno)};
     if (is_unwanted_(of_)) fail("it was no longer wanted");
     if (now_ns() > until) throw Lost{"the server can't be reached: timed out"};
+  }
+}
+
+void HttpExchange::begin_tls() {
+  TlsSession &session = socket.begin_tls(*url.tls, url.host);
+  for (const int64_t until = now_ns() + limits_.connect_ns;;) {
+    const TlsSession::Handshake state = session.shake_hands();
+    if (state == TlsSession::kDone) return;
+    if (state == TlsSession::kRefused) throw NoTls();
+    if (state == TlsSession::kLost) throw Lost{"the server can't be reached: it ended the TLS handshake"};
+    if (is_unwanted_(of_)) fail("it was no longer wanted");
+    if (now_ns() > until) throw Lost{"the server can't be reached: timed out in the TLS handshake"};
   }
 }
 
@@ -96,7 +105,7 @@ std::string HttpExchange::text_of_request() const {
   t.reserve(url.path.size() + url.host.size() + r.unless.size() + 160);
   t.append(r.length == RemoteRequest::kOnlySize ? "HEAD " : "GET ").append(url.path).append(" HTTP/1.1\r\nHost: ");
   t.append(url.host);
-  if (url.port != "80") t.append(":").append(url.port);
+  if (url.port != (url.tls ? "443" : "80")) t.append(":").append(url.port);
   t.append("\r\nUser-Agent: penstock\r\n");
   if (r.length >= 0) {
     char range[80];
@@ -112,7 +121,7 @@ void HttpExchange::send() {
   const std::string text = text_of_request();
   last_ns_ = began_ns_ = now_ns();
   for (size_t done = 0; done < text.size();) {
-    const ssize_t n = ::send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    const ssize_t n = socket.send(text.data() + done, text.size() - done);
     if (n > 0)
       done += (size_t)n, last_ns_ = now_ns();
     else if (errno == EAGAIN)
@@ -129,9 +138,7 @@ bool HttpExchange::receive(int flags) {
   const size_t room = is_first ? expected_head_ : std::min(kHead, kMostHead - std::min(got_, kMostHead));
   iovec parts[] = {{&head_[is_in_body_ ? 0 : got_], room}, {content_.data, (size_t)content_.size}};
   if (is_in_body_) parts[0] = {content_.data + got_, (size_t)content_.size - got_};
-  msghdr message{};
-  message.msg_iov = parts, message.msg_iovlen = is_first ? 2 : 1;
-  const ssize_t n = recvmsg(fd, &message, flags);
+  const ssize_t n = socket.receive(parts, is_first ? 2 : 1, flags);
   if (!n) throw Lost{"the answer was cut off"};
   if (n < 0) {
     if (errno != EAGAIN && errno != EINTR) throw Lost{std::string("the answer was cut off: ") + strerror(errno)};
@@ -190,6 +197,8 @@ void HttpExchange::find_end_of_head(const char *text, size_t size, size_t from) 
 void HttpExchange::begin_body(const char *text, size_t length, const char *from, size_t rest) {
   head_size = length + 4;
   if (!head.parse(text, (int64_t)length)) throw Lost{"the answer is not HTTP"};
+  // Some servers know no signed URLs, and answer with 500.
+  if (head.status == 500 && request_.is_signed) throw NotForUs();
   for (const int busy : {408, 425, 429, 500, 502, 503, 504})
     if (head.status == busy) throw Busy{head.reason};
   const int64_t body = check_head();

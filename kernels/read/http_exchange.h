@@ -4,17 +4,19 @@
 #include <string>
 
 #include "read/http_head.h"
+#include "read/http_socket.h"
 #include "read/remote_queue.h"
 
 struct HttpUrl {
-  std::string server, host, port, path;
+  const Tls *tls;                        // null for http://
+  std::string server, host, port, path;  // server: scheme, host and port
 };
 
 // How often a waiting thread checks whether its result is still wanted.
 constexpr int64_t kLookNs = 200000000;
 
 // Calls check at least every `kLookNs`, except during a DNS look-up, whether to keep waiting. They throw Lost, Busy,
-// NotForUs, or, if cancelled, what `fail` throws.
+// NotForUs, NoTls, or, if cancelled, what `fail` throws.
 class HttpExchange {
  public:
   struct Lost {
@@ -24,6 +26,7 @@ class HttpExchange {
     std::string status;
   };
   struct NotForUs {};  // the general client is needed
+  struct NoTls {};     // also for every other request to this server
 
   // `to` replaces request.to, which another exchange may be writing to.
   HttpExchange(const RemoteLimits &limits, const HttpUrl &url, const RemoteRequest &request, char *to,
@@ -49,14 +52,15 @@ class HttpExchange {
 
   const HttpUrl &url;
   HttpHead head;
-  int fd = -1;
+  HttpSocket socket;
   size_t head_size = 0;
   bool is_done = false, was_kept = false;
 
  private:
   static constexpr size_t kHead = 1 << 10, kMostHead = 16 << 10;  // bytes per read, and maximum size of a head
   std::string text_of_request() const;
-  void wait_to_connect();
+  void wait_to_connect(int fd) const;
+  void begin_tls();
   void look() const;
   void check_time(int64_t now) const;
   void take_both(size_t n_behind);

@@ -19,6 +19,7 @@
 
 #include "core/memory.h"
 #include "read/storage.h"
+#include "read/url.h"
 
 namespace {
 
@@ -188,13 +189,6 @@ std::shared_ptr<Object> open_object(const char *name, Storage::Way way) {
   auto file = std::make_shared<File>(name, way == Storage::kDirect);
   if (file->error) fail_errno("opened", file->error);
   return file;
-}
-
-bool is_url(const char *name) {
-  static constexpr std::string_view schemes[] = {"http", "https", "s3",    "s3a",  "gs",
-                                                 "gcs",  "az",    "azure", "abfs", "abfss"};
-  const char *const end = strstr(name, "://");
-  return end && std::count(std::begin(schemes), std::end(schemes), std::string_view(name, end - name));
 }
 
 Content Object::whole(bool allow_empty) {

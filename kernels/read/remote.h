@@ -13,6 +13,9 @@ class RemoteStorage : public Storage {
   RemoteStorage(RemoteQueue &queue, DiskCache *cache) : queue_(queue), cache_(cache) {}
   // Names that are not URLs are local files.
   std::shared_ptr<Object> open(const char *name, Way way) override;
+  // With a cache, the objects to request are known only after looking into it.
+  bool needs_signed_url(const char *name) const override { return !cache_ && is_in_bucket(name); }
+  void will_read(const std::vector<std::string> &names) override { queue_.will_read(names); }
   bool ask_ahead(const char *name, int64_t offset, int64_t length) override;
   void drop_asked() override { queue_.drop_asked(); }
 

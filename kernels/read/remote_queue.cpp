@@ -11,6 +11,7 @@
 #include "core/export.h"
 #include "core/memory.h"
 #include "read/http_client.h"
+#include "read/signed_urls.h"
 
 namespace {
 
@@ -29,19 +30,6 @@ uint64_t hash_of(const std::string &text) { return std::hash<std::string>()(text
 
 }  // namespace
 
-UrlParts parts_without_secrets(std::string_view url) {
-  const size_t begin = url.find("://") + 3, end = std::min(url.find_first_of("?#", begin), url.size());
-  const std::string_view scheme = url.substr(0, begin), rest = url.substr(begin, end - begin);
-  const size_t at = rest.substr(0, rest.find('/')).rfind('@');
-  const bool has_user = at != std::string_view::npos && url.compare(0, 4, "abfs");  // abfs://container@account...
-  return {scheme, rest.substr(has_user ? at + 1 : 0)};
-}
-
-std::string without_secrets(const std::string &url) {
-  const UrlParts parts = parts_without_secrets(url);
-  return std::string(parts.scheme).append(parts.rest);
-}
-
 thread_local const std::atomic<bool> *RemoteQueue::unwanted = nullptr;
 thread_local int64_t RemoteQueue::n_asked = 0;
 
@@ -50,7 +38,9 @@ RemoteRequest::~RemoteRequest() {
 }
 
 RemoteQueue::RemoteQueue(const RemoteLimits &limits, std::unique_ptr<HttpClient> http)
-    : limits_(limits), http_(std::move(http)) {}
+    : limits_(limits),
+      http_(std::move(http)),
+      signed_(http_ ? std::make_unique<SignedUrls>([this] { ask_for_signatures(); }) : nullptr) {}
 RemoteQueue::~RemoteQueue() = default;
 
 uint64_t version_of(const char *tag) {
@@ -90,8 +80,14 @@ std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t
   }
 }
 
+void RemoteQueue::will_read(const std::vector<std::string> &names) {
+  if (signed_ && !names.empty()) signed_->want(names);
+}
+
 bool RemoteQueue::ask_ahead(const char *name, int64_t offset, int64_t length) {
-  return http_ && http_->ask_ahead(name, offset, length);
+  if (!http_) return false;
+  const std::string url = is_in_bucket(name) ? signed_->find(name, true) : name;
+  return !url.empty() && http_->ask_ahead(url, offset, length);
 }
 
 void RemoteQueue::drop_asked() {
@@ -111,14 +107,39 @@ void RemoteQueue::give_up(const Request &r) {
   queue_.erase(std::remove(queue_.begin(), queue_.end(), r), queue_.end());
 }
 
+void RemoteQueue::ask_for_signatures() {
+  const auto r = std::make_shared<RemoteRequest>("", 0, RemoteRequest::kSign, nullptr, "");
+  std::lock_guard<std::mutex> lock(mutex_);
+  queue_.push_front(r);  // others wait for them
+  to_take_.notify_one();
+}
+
 void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<bool> &closing) {
-  const auto is_unwanted = [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); };
-  if (http_) {
-    int hedged = 0;
-    const bool done = http_->carry_out(*r, is_unwanted, &closing, &hedged);
-    if (hedged) add(counts.hedged, hedged), add(counts.requests, hedged);
-    if (done) return;
+  if (!http_) return carry_out_by_python(r, counts, closing);
+  if (!is_in_bucket(r->name.c_str())) {
+    if (!carry_out_by_http(*r, r->name, counts, closing)) carry_out_by_python(r, counts, closing);
+    return;
   }
+  std::string url;
+  if (r->length != RemoteRequest::kOnlySize)  // the signature is one for GET
+    url = signed_->find(
+        r->name, false, [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); }, &closing);
+  r->is_signed = !url.empty();
+  if (r->is_signed && carry_out_by_http(*r, url, counts, closing)) return;
+  carry_out_by_python(r, counts, closing);
+  if (!url.empty() && r->state == RemoteRequest::kDone) signed_->leave_bucket(r->name);
+}
+
+bool RemoteQueue::carry_out_by_http(RemoteRequest &r, const std::string &url, RemoteCounts &counts,
+                                    const std::atomic<bool> &closing) {
+  const auto is_unwanted = [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); };
+  int hedged = 0;
+  const bool is_done = http_->carry_out(r, url, is_unwanted, &closing, &hedged);
+  if (hedged) add(counts.hedged, hedged), add(counts.requests, hedged);
+  return is_done;
+}
+
+void RemoteQueue::carry_out_by_python(Request &r, RemoteCounts &counts, const std::atomic<bool> &closing) {
   const auto has_ended = [](const Request &q) {
     return q->state == RemoteRequest::kDone || q->state == RemoteRequest::kFailed;
   };
@@ -182,6 +203,7 @@ void RemoteQueue::take(RemoteTask *task) {
   to_take_.wait(lock, [&] { return !queue_.empty(); });
   auto r = std::move(queue_.front());
   queue_.pop_front();
+  if (r->length == RemoteRequest::kSign) r->name = signed_->take_wanted(), r->offset = (int64_t)r->name.size();
   *task = {r.get(), r->name.c_str(), r->offset, r->length, r->unless.c_str(), (int64_t)queue_.size()};
   taken_.emplace(r.get(), std::move(r));
 }
@@ -241,6 +263,17 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   taken_.erase(place);
 }
 
+void RemoteQueue::are_signed(void *request, const char *urls) {
+  std::shared_ptr<RemoteRequest> r;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto place = taken_.find(request);
+    r = std::move(place->second);
+    taken_.erase(place);
+  }
+  signed_->answer(r->name, urls);
+}
+
 // The queue lives until the process ends, as threads wait in it. Returns null if out of memory. Without `by_http`,
 // Python threads carry out all requests.
 EXPORT RemoteQueue *remote_queue_create(double patience_s, int64_t most_tries, double connect_s, double read_s,
@@ -269,5 +302,7 @@ EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const 
   queue->refuse(request, (RemoteFailure)why, error);
 }
 EXPORT_SHORT(remote_refuse)
+EXPORT void remote_are_signed(RemoteQueue *queue, void *request, const char *urls) { queue->are_signed(request, urls); }
+EXPORT_LONG(remote_are_signed)
 EXPORT uint64_t remote_version(const char *tag) { return version_of(tag); }
 EXPORT_SHORT(remote_version)

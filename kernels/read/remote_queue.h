@@ -7,16 +7,17 @@
 #include <deque>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "read/storage.h"
+#include "read/url.h"
 
 // A request, as given to a Python thread.
 struct RemoteTask {
   void *request;
-  const char *name;
-  int64_t offset, length;  // as in `RemoteRequest`
+  const char *name;        // of an object, null-terminated; or names whose URLs are to be signed, each null-terminated
+  int64_t offset, length;  // as in `RemoteRequest`, or number of bytes in `name` and kSign
   const char *unless;      // the ETag of a version whose bytes are not wanted, or ""
   int64_t waiting;         // number of requests still in the queue
 };
@@ -49,7 +50,7 @@ struct RemoteVersion {
 };
 
 struct RemoteRequest {
-  static constexpr int64_t kToTheEnd = -1, kOnlySize = -2;
+  static constexpr int64_t kToTheEnd = -1, kOnlySize = -2, kSign = -3;
   enum State { kWaiting, kCopying, kDone, kFailed, kGivenUp };
   std::string name;
   int64_t offset, length;  // bytes, or one of the constants above
@@ -65,6 +66,7 @@ struct RemoteRequest {
   RemoteVersion found{-1, 0};
   RemoteFailure why = kForGood;
   std::string error;
+  bool is_signed = false;     // sent by a signed URL
   bool has_begun = false;     // the answer has begun to arrive
   bool keeps_content = true;  // the destructor does not free `content`, which has another owner
 
@@ -73,21 +75,16 @@ struct RemoteRequest {
       : name(n), offset(o), length(l), to(t), unless(u) {}
 };
 
-// A URL without user, password and query, which may contain a signature: "s3://" and "bucket/key".
-struct UrlParts {
-  std::string_view scheme, rest;
-};
-UrlParts parts_without_secrets(std::string_view url);
-std::string without_secrets(const std::string &url);
-
 // A version: a hash of the ETag.
 uint64_t version_of(const char *tag);
 
 class HttpClient;
+class SignedUrls;
 
 class RemoteQueue {
  public:
-  // Requests that `http` can't carry out, or all if it is null, wait for Python threads.
+  // Requests that `http` can't carry out, or all if it is null, wait for Python threads. It reads objects in buckets by
+  // signed URLs.
   RemoteQueue(const RemoteLimits &limits, std::unique_ptr<HttpClient> http);
   ~RemoteQueue();
 
@@ -97,6 +94,7 @@ class RemoteQueue {
                                      const std::atomic<bool> &closing);
 
   // As in `Storage`.
+  void will_read(const std::vector<std::string> &names);
   bool ask_ahead(const char *name, int64_t offset, int64_t length);
   void drop_asked();
 
@@ -106,6 +104,7 @@ class RemoteQueue {
   void has_begun(void *request);
   void is_unchanged(void *request);
   void refuse(void *request, RemoteFailure why, const char *error);
+  void are_signed(void *request, const char *urls);
 
   // Cancels what this thread reads once it is true. Null if it cannot be cancelled.
   static thread_local const std::atomic<bool> *unwanted;
@@ -114,12 +113,17 @@ class RemoteQueue {
  private:
   typedef std::shared_ptr<RemoteRequest> Request;
   void carry_out(Request &request, RemoteCounts &counts, const std::atomic<bool> &closing);
+  bool carry_out_by_http(RemoteRequest &request, const std::string &url, RemoteCounts &counts,
+                         const std::atomic<bool> &closing);
+  void carry_out_by_python(Request &request, RemoteCounts &counts, const std::atomic<bool> &closing);
+  void ask_for_signatures();
   void push(const Request &request);
   void give_up(const Request &request);
   void wait_before_retry(const RemoteRequest &request, int tries, int64_t since, const std::atomic<bool> &closing);
 
   const RemoteLimits limits_;
   const std::unique_ptr<HttpClient> http_;
+  const std::unique_ptr<SignedUrls> signed_;  // null if http_ is
   std::mutex mutex_;
   std::condition_variable to_take_;
   std::deque<std::shared_ptr<RemoteRequest>> queue_;

@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/kernel.h"
 
@@ -41,6 +43,9 @@ class Storage {
   virtual ~Storage() = default;
   // Fails with the reason. Holds no lock while waiting.
   virtual std::shared_ptr<Object> open(const char *name, Way way) = 0;
+  // Tells which objects will be read soon. Only those need to be told whose URL has to be signed.
+  virtual bool needs_signed_url(const char *) const { return false; }
+  virtual void will_read(const std::vector<std::string> &) {}
   // Requests bytes that this thread will soon read from the object (length -1: to the end), if that is possible without
   // waiting. Returns whether it was.
   virtual bool ask_ahead(const char *, int64_t /* offset */, int64_t /* length */) { return false; }
@@ -52,6 +57,3 @@ std::unique_ptr<Storage> local_files();
 // A single file that is not kept open, or the object of a URL.
 std::shared_ptr<Object> open_object(const char *name, Storage::Way way);
 std::shared_ptr<Object> open_remote(const char *name, Storage::Way way);
-
-// Whether a name is a URL of a supported kind.
-bool is_url(const char *name);

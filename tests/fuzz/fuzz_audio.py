@@ -97,7 +97,7 @@ def main() -> int:
     containers += "wrapped h264_pictures hevc_pictures mpeg_pictures"
     names = [f"audio/{name}" for name in sources.split()] + [f"video/{name}" for name in containers.split()]
     names += ["core/native_time", "core/memory", "core/python"]
-    names += [f"read/{name}" for name in ("sound_head", "nemo_asr", "unread", "local_files")]
+    names += [f"read/{name}" for name in ("sound_head", "nemo_asr", "unread", "local_files", "url")]
     program = damaging.build(args.build_folder, "fuzz_audio", names, ["-lsndfile"])
     # libsndfile 1.2.0 forgets what it made for Ogg files that it refuses later.
     leaks = args.build_folder.resolve() / "leaks"

@@ -106,7 +106,7 @@ void try_one(const File &file, Random &r, Server &server, Counts &counts) {
     RemoteRequest &request = i ? bad : good;
     int hedged = 0;
     if (!client.carry_out(
-            request, [](const void *) { return false; }, nullptr, &hedged)) {
+            request, request.name, [](const void *) { return false; }, nullptr, &hedged)) {
       counts.left++;
       return;
     }

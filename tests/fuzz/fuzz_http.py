@@ -45,7 +45,7 @@ def seeds() -> dict[str, bytes]:
 
 def main() -> int:
     args = damaging.arguments(__doc__).parse_args()
-    names = ("http_client", "http_exchange", "http_head", "md5", "crc32c", "remote_queue")
+    names = ("http_client", "http_exchange", "http_head", "tls", "md5", "crc32c", "remote_queue", "signed_urls", "url")
     names = (*(f"read/{n}" for n in names), "core/memory", "core/native_time", "core/python")
     return damaging.run(damaging.build(args.build_folder, "fuzz_http", names), args, "answers", seeds())
 

@@ -18,7 +18,7 @@ import damaging
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files "
+SOURCES = "tar wds_scan webdataset json coco_scan coco mask lmdb npy npy_header caffe caffe2 table local_files url "
 SOURCES += "tf_example recordio record_scan crc32c nemo_scan fits fits_tiles fits_codes fits_hcompress mds mds_scan "
 SOURCES += "decompress parquet parquet_header"
 
@@ -290,7 +290,15 @@ def frames_program(folder: Path) -> Path:
     import fuzz_video
 
     sources, flags = fuzz_decode.decoders()
-    names = ["read/sequence", "read/frames", "read/video_clip", "read/local_files", "core/memory", "core/python"]
+    names = [
+        "read/sequence",
+        "read/frames",
+        "read/video_clip",
+        "read/local_files",
+        "read/url",
+        "core/memory",
+        "core/python",
+    ]
     return damaging.build(folder, "fuzz_frames", [*sources, *fuzz_video.SOURCES, *names], flags)
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from . import store_options
+from . import signed_urls, store_options
 from .request_limits import RequestLimits
 from .rows import address
 from .storage import Version, without_secrets
@@ -57,6 +57,7 @@ class Stores:
     def __init__(self, options: Mapping[str, Any], limits: RequestLimits):
         self.options, self.limits, self.pid = dict(options), limits, os.getpid()
         self._stores: dict[str, Any] = {}
+        self._signers: dict[str, signed_urls.Signer | None] = {}  # of buckets
         self._lock = threading.Lock()
         self._obstore = _obstore()
 
@@ -205,14 +206,30 @@ class Stores:
                     print(f"penstock: {e.reason}; trying again for up to {patience_s:.0f} s", file=sys.stderr)
                 time.sleep(min(10, 0.05 * 2**tries) * random.uniform(0.5, 1))
 
+    def signed(self, urls: Sequence[str]) -> list[str]:
+        """URLs by which native code can read objects of buckets for an hour; "" for those that it can't."""
+        paths: dict[str, list[int]] = {}
+        for i, url in enumerate(urls):
+            paths.setdefault(_bucket(url), []).append(i)
+        signed = [""] * len(urls)
+        for base, places in paths.items():
+            try:
+                self._made(base)
+                sign = self._signers[base]
+                if sign:
+                    for i, url in zip(places, sign([_key(urls[i]) for i in places]), strict=True):
+                        signed[i] = url
+            except BaseException:  # noqa: S112 - the store's own client is asked next, and tells the reason
+                continue
+        return signed
+
     def _store(self, url: str) -> tuple[Any, str]:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https"):
             if parts.query:  # a signed URL: its query is needed by the server
                 return self._made(url), ""
             return self._made(f"{parts.scheme}://{parts.netloc}/"), unquote(parts.path).lstrip("/")
-        bucket, path = f"{parts.scheme}://{parts.netloc}", url[len(parts.scheme) + 3 + len(parts.netloc) + 1 :]
-        return self._made(bucket), path
+        return self._made(_bucket(url)), _key(url)
 
     def _made(self, base: str) -> Any:
         store = self._stores.get(base)
@@ -224,7 +241,7 @@ class Stores:
         return store
 
     def _make(self, base: str) -> Any:
-        options, is_plain = dict(self.options), base.startswith("http://")
+        options, is_plain, name = dict(self.options), base.startswith("http://"), base
         client = {
             "connect_timeout": timedelta(seconds=self.limits.connect_s),
             "timeout": timedelta(seconds=self.limits.request_s),
@@ -242,9 +259,22 @@ class Stores:
                 base, options, is_plain = store_options.complete(base, options)
             if is_plain:
                 client["allow_http"] = True
-            return self._obstore.store.from_url(base, client_options=client, retry_config=retry, **options)
+            store = self._obstore.store.from_url(base, client_options=client, retry_config=retry, **options)
+            if not base.startswith("http"):
+                self._signers[name] = signed_urls.signer(self._obstore, store, base, options)
+            return store
         except Exception as e:
             raise RequestFailed(FOR_GOOD, f"the store can't be used: {first_line(e)}") from None
+
+
+def _bucket(url: str) -> str:
+    """The URL of an object's bucket."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+def _key(url: str) -> str:
+    return url.partition("://")[2].partition("/")[2]
 
 
 def _tag(meta: Mapping[str, Any]) -> str:

@@ -49,9 +49,12 @@ class Version:
         return self.tag.encode() if self.tag.endswith('"') else b""
 
 
+_SIGN = -3  # a task's length: not a request, but names of objects whose URLs are to be signed
+
+
 class _Task(ctypes.Structure):
     _fields_ = [
-        *(("request", ctypes.c_void_p), ("name", ctypes.c_char_p), ("offset", ctypes.c_int64)),
+        *(("request", ctypes.c_void_p), ("name", ctypes.c_void_p), ("offset", ctypes.c_int64)),
         *(("length", ctypes.c_int64), ("unless", ctypes.c_char_p), ("waiting", ctypes.c_int64)),
     ]
 
@@ -92,16 +95,19 @@ class Connection:
             self._pid, self._threads = os.getpid(), 0
             n = self.limits
             times = n.patience_s, n.most_tries, n.connect_s, n.read_s, n.request_s, n.hedge_s
-            self._queue = kernels.library().remote_queue_create(*times, self._asks_plain_http())
+            self._queue = kernels.library().remote_queue_create(*times, self._asks_natively())
             if not self._queue:
                 raise MemoryError("out of memory for the threads that read URLs")
             self._start(1)
             return self._queue
 
-    def _asks_plain_http(self) -> bool:
-        """Whether native code sends http:// requests itself, which it can't with options or a proxy."""
-        has_proxy = any(k.lower() in ("http_proxy", "all_proxy") and v for k, v in os.environ.items())
-        return not self._options and not has_proxy
+    def _asks_natively(self) -> bool:
+        """Whether native code sends requests itself, which it can't with headers, a proxy, or own rules for TLS."""
+        with contextlib.suppress(ImportError):
+            import ssl  # noqa: F401 - loads the OpenSSL that native code then finds
+
+        has_proxy = any(k.lower() in ("http_proxy", "https_proxy", "all_proxy") and v for k, v in os.environ.items())
+        return not {"client_options", "headers"} & self._options.keys() and not has_proxy
 
     def _start(self, n: int) -> None:
         for _ in range(min(n, self.limits.at_once - self._threads)):
@@ -118,8 +124,13 @@ class Connection:
             if task.waiting and self._threads < self.limits.at_once:
                 with self._lock:
                     self._start(task.waiting)
+            if task.length == _SIGN:
+                names = ctypes.string_at(task.name, task.offset).split(b"\0")[:-1]
+                urls = stores.signed([os.fsdecode(name) for name in names])
+                library.remote_are_signed(queue, task.request, os.fsencode("\0".join(urls)))
+                continue
             try:
-                what = os.fsdecode(task.name), task.offset, task.length, task.unless.decode()
+                what = os.fsdecode(ctypes.string_at(task.name)), task.offset, task.length, task.unless.decode()
                 found, data, at = stores.get(*what, lambda: library.remote_has_begun(queue, task.request))
                 about = found.size, found.number, found.condition
                 library.remote_answer(queue, task.request, at, len(data), *about)

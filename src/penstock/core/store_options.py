@@ -22,9 +22,8 @@ VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "AZURITE_", "STORAGE_EMULATOR_HOST", "
 def complete(url: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
     """From a bucket's URL and the user's options, returns the URL and options for obstore, and whether the store is
     accessed without TLS. Options override environment variables, which override files. Raises ValueError."""
-    scheme, _, rest = url.partition("://")
-    kind = _KINDS[scheme]
-    given = _given(kind, options)
+    kind, rest = kind_of(url), url.partition("://")[2]
+    given = given_for(kind, options)
     found = {"s3": _amazon, "gs": _google, "az": _azure}[kind](given, rest)
     options = {k: v for k, v in options.items() if _short(kind, k) != "connection_string"}
     options = {**{k: v for k, v in found.items() if k not in given}, **options}
@@ -44,7 +43,12 @@ def _short(kind: str, name: str) -> str:
     return name
 
 
-def _given(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def kind_of(url: str) -> str:
+    """The provider of a bucket: "s3", "gs" or "az"."""
+    return _KINDS[url.partition("://")[0]]
+
+
+def given_for(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options and environment variables of a provider, under their common names."""
     variables = {k: v for k, v in os.environ.items() if k.lower().startswith(_PREFIXES[kind][0])}
     return {_short(kind, k): v for k, v in {**variables, **options}.items()}

@@ -120,7 +120,7 @@ def test_an_object_that_changes(server):
 
 @pytest.mark.parametrize("new", [b"of another size", b"!" * 3007])
 def test_an_object_that_changes_after_it_was_listed(server, new):
-    """With options, so that obstore makes the requests, as for buckets."""
+    """In a bucket."""
 
     @pipeline_def(batch_size=60, num_threads=2, storage_options={"endpoint": server.url, "aws_skip_signature": "true"})
     def pipe():

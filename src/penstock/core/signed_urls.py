@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signed URLs: with one, native code reads an object of a bucket without the store's credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from .store_options import given_for, kind_of
+
+VALID_FOR = timedelta(hours=1)  # native code uses them for 50 minutes
+# With these, a request for an object needs headers that a URL can't have.
+_IN_HEADERS = ("sse_customer_encryption_key_base64", "s3_express")
+_ACCOUNT_KEYS = {"account_key", "access_key", "master_key"}
+_SERVICE_ACCOUNT = {"service_account", "service_account_path", "service_account_key"}
+# For Google and Azure, obstore's URLs with any other character name another object, or their signatures are wrong.
+_PLAIN = re.compile("[A-Za-z0-9._~/-]+")
+_ODD = re.compile(
+    r"(^|/)\.{0,2}(/|$)"
+)  # paths that obstore changes or refuses: one would fail all that are signed with it
+
+Signer = Callable[[Sequence[str]], Sequence[str]]
+
+
+def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> Signer | None:
+    """Returns a function that signs URLs for paths in a bucket ("" for those that it can't); None if none can be signed on
+    this machine, and the store's own client must make the requests. `options` are those of the store, complete."""
+    kind, bucket = kind_of(base), base.partition("://")[2]
+    given = given_for(kind, options)
+    if kind == "s3" and any(given.get(k) for k in _IN_HEADERS):
+        return None
+    if _is_true(given.get("skip_signature")):
+        at = {"s3": _amazon, "gs": _google, "az": _azure}[kind](given, bucket)
+        return at and (lambda paths: [f"{at}/{quote(os.fsencode(path))}" for path in paths])
+    if kind == "az" and (given.get("sas_key") or given.get("sas_token")):
+        query, at = str(given.get("sas_key") or given["sas_token"]).removeprefix("?"), _azure(given, bucket)
+        return at and (lambda paths: [f"{at}/{quote(os.fsencode(path))}?{query}" for path in paths])
+    if kind == "az" and (not _ACCOUNT_KEYS & given.keys() or _is_emulated(given)):
+        return None
+    if kind == "gs" and ("base_url" in given or not _has_private_key(given)):
+        return None  # obstore signs for Google's own servers, whatever the URL is
+
+    def sign(paths: Sequence[str]) -> Sequence[str]:
+        plain = [path for path in paths if (kind == "s3" or _PLAIN.fullmatch(path)) and not _ODD.search(path)]
+        urls = dict(zip(plain, obstore.sign(store, "GET", plain, VALID_FOR), strict=True)) if plain else {}
+        return [urls.get(path, "") for path in paths]
+
+    return sign
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).lower() in ("true", "1", "yes", "on")
+
+
+# The addresses of buckets that anybody may read, or that have a signature for all of their objects.
+
+
+def _amazon(given: Mapping[str, Any], bucket: str) -> str | None:
+    endpoint = given.get("endpoint") or given.get("endpoint_url") or given.get("endpoint_url_s3")
+    region = given.get("region") or given.get("default_region") or "us-east-1"
+    if _is_true(given.get("virtual_hosted_style_request")):
+        return str(endpoint).rstrip("/") if endpoint else f"https://{bucket}.s3.{region}.amazonaws.com"
+    return f"{str(endpoint or f'https://s3.{region}.amazonaws.com').rstrip('/')}/{bucket}"
+
+
+def _google(given: Mapping[str, Any], bucket: str) -> str | None:
+    return f"{str(given.get('base_url') or 'https://storage.googleapis.com').rstrip('/')}/{bucket}"
+
+
+def _azure(given: Mapping[str, Any], bucket: str) -> str | None:
+    account = given.get("account_name")
+    if (
+        "@" in bucket
+        or not account
+        or _is_true(given.get("use_emulator"))
+        or _is_true(given.get("use_fabric_endpoint"))
+    ):
+        return None
+    return f"{str(given.get('endpoint') or f'https://{account}.blob.core.windows.net').rstrip('/')}/{bucket}"
+
+
+def _is_emulated(given: Mapping[str, Any]) -> bool:
+    """Whether the account is in the URL's path: obstore signs another path then than such servers check."""
+    return _is_true(given.get("use_emulator")) or bool(urlsplit(str(given.get("endpoint") or "")).path.strip("/"))
+
+
+def _has_private_key(given: Mapping[str, Any]) -> bool:
+    """Whether Google's signatures are made on this machine. Without a key, each takes a request to the provider."""
+    if _SERVICE_ACCOUNT & given.keys():
+        return True
+    path = given.get("application_credentials")
+    try:
+        with open(os.path.expanduser(str(path)), "rb") as f:
+            return json.load(f).get("type") == "service_account"
+    except (OSError, ValueError, AttributeError):
+        return False
