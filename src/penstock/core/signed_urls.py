@@ -20,15 +20,14 @@ _ACCOUNT_KEYS = {"account_key", "access_key", "master_key"}
 _SERVICE_ACCOUNT = {"service_account", "service_account_path", "service_account_key"}
 # For Google and Azure, obstore's URLs with any other character name another object, or their signatures are wrong.
 _PLAIN = re.compile("[A-Za-z0-9._~/-]+")
-_ODD = re.compile(
-    r"(^|/)\.{0,2}(/|$)"
-)  # paths that obstore changes or refuses: one would fail all that are signed with it
+# Paths that obstore changes or refuses: one would fail all that are signed with it.
+_ODD = re.compile(r"(^|/)\.{0,2}(/|$)")
 
 Signer = Callable[[Sequence[str]], Sequence[str]]
 
 
 def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> Signer | None:
-    """Returns a function that signs URLs for paths in a bucket ("" for those that it can't); None if none can be signed on
+    """Returns a function that signs URLs for paths in a bucket ("" where it can't); None if none can be signed on
     this machine, and the store's own client must make the requests. `options` are those of the store, complete."""
     kind, bucket = kind_of(base), base.partition("://")[2]
     given = given_for(kind, options)
@@ -36,10 +35,10 @@ def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> S
         return None
     if _is_true(given.get("skip_signature")):
         at = {"s3": _amazon, "gs": _google, "az": _azure}[kind](given, bucket)
-        return at and (lambda paths: [f"{at}/{quote(os.fsencode(path))}" for path in paths])
+        return None if at is None else (lambda paths: [f"{at}/{quote(os.fsencode(path))}" for path in paths])
     if kind == "az" and (given.get("sas_key") or given.get("sas_token")):
         query, at = str(given.get("sas_key") or given["sas_token"]).removeprefix("?"), _azure(given, bucket)
-        return at and (lambda paths: [f"{at}/{quote(os.fsencode(path))}?{query}" for path in paths])
+        return None if at is None else (lambda paths: [f"{at}/{quote(os.fsencode(path))}?{query}" for path in paths])
     if kind == "az" and (not _ACCOUNT_KEYS & given.keys() or _is_emulated(given)):
         return None
     if kind == "gs" and ("base_url" in given or not _has_private_key(given)):
