@@ -172,7 +172,9 @@ static bool has_zero(const void *x, int64_t n, int64_t size) {
 
 static void run(const Tensor *out, const Tensor *in, const ArithmeticArgs &a, Scratch &scratch) {
   bool is_comparison = a.operation >= EQ && a.operation <= GE, is_real = a.compute == FLOAT || a.compute == FLOAT64;
+  const bool is_narrowed = a.operation == MOD && a.compute == FLOAT64 && out->dtype == FLOAT;
   Loop loop = is_comparison || a.compute == BOOL ? comparison_loop(a.operation, a.compute)
+              : is_narrowed                      ? narrow_remainder_loop()
               : is_real                          ? real_loop(a.operation, a.compute)
                                                  : integer_loop(a.operation, a.compute);
   if (!loop) fail("[internal error] no arithmetic operation %d on type %d", a.operation, a.compute);

@@ -35,7 +35,12 @@ DEVICE Out arithmetic_of(T a, T b) {
   if constexpr (OP >= EQ && OP <= GE)
     return comparison<OP>(a, b);
   else if constexpr (IsBool<T>::value)
-    return OP == BITAND ? a && b : OP == BITOR ? a || b : OP == BITXOR ? a != b : !a;
+    return OP == BITAND   ? a && b
+           : OP == BITOR  ? a || b
+           : OP == BITXOR ? a != b
+           : OP == SHL    ? a
+           : OP == SHR    ? a && !b
+                          : !a;
   else if constexpr (IsFloat<T>::value)
     return real_operation<OP>(a, b);
   else

@@ -110,8 +110,9 @@ SHARED T integer_operation(T a, T b) {
   if constexpr (OP == BITAND) return (T)(a & b);
   if constexpr (OP == BITOR) return (T)(a | b);
   if constexpr (OP == BITXOR) return (T)(a ^ b);
-  if constexpr (OP == SHL) return (T)((U)a << ((U)b & (sizeof(T) * 8 - 1)));
-  if constexpr (OP == SHR) return (T)(a >> ((U)b & (sizeof(T) * 8 - 1)));
+  constexpr int kShifts = sizeof(T) == 8 ? 63 : 31;  // short types are shifted as int, which leaves nothing of them
+  if constexpr (OP == SHL) return (T)((U)a << ((U)b & kShifts));
+  if constexpr (OP == SHR) return (T)(a >> ((U)b & kShifts));
   if constexpr (OP == MIN) return b < a ? b : a;
   if constexpr (OP == MAX) return b > a ? b : a;
   if constexpr (OP == NEG) return (T)(0 - (U)a);

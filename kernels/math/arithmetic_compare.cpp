@@ -8,7 +8,7 @@ CLONES static void loop(void *__restrict out, const void *a, const void *b, int6
   for (int64_t i = 0; i < n; i++) to[i] = comparison<OP>(x[i], y[i]);
 }
 
-// Bitwise operations on booleans.
+// Bitwise operations on booleans. A shift is one of integers, whose result is true if it is not 0.
 template <int OP>
 static void bool_loop(void *out, const void *a, const void *b, int64_t n) {
   uint8_t *to = (uint8_t *)out;
@@ -17,6 +17,8 @@ static void bool_loop(void *out, const void *a, const void *b, int64_t n) {
     if constexpr (OP == BITAND) to[i] = x[i] & y[i];
     if constexpr (OP == BITOR) to[i] = x[i] | y[i];
     if constexpr (OP == BITXOR) to[i] = x[i] ^ y[i];
+    if constexpr (OP == SHL) to[i] = x[i];
+    if constexpr (OP == SHR) to[i] = x[i] & !y[i];
     if constexpr (OP == INVERT) to[i] = !x[i];
   }
 }
@@ -39,6 +41,10 @@ Loop comparison_loop(int operation, int dtype) {
       return bool_loop<BITOR>;
     case BITXOR:
       return bool_loop<BITXOR>;
+    case SHL:
+      return bool_loop<SHL>;
+    case SHR:
+      return bool_loop<SHR>;
     case INVERT:
       return bool_loop<INVERT>;
   }

@@ -12,6 +12,8 @@ typedef void (*Loop)(void *out, const void *a, const void *b, int64_t n);
 Loop integer_loop(int operation, int dtype);
 Loop real_loop(int operation, int dtype);
 Loop comparison_loop(int operation, int dtype);
+// Remainders of float64, stored as float32.
+Loop narrow_remainder_loop();
 
 // Selects by operation from the table make<0>(), make<1>(), ...
 template <class Make, int... OP>

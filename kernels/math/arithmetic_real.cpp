@@ -23,3 +23,13 @@ Loop real_loop(int operation, int dtype) {
   });
   return found;
 }
+
+CLONES static void narrow_remainders(float *__restrict out, const double *a, const double *b, int64_t n) {
+  for (int64_t i = 0; i < n; i++) out[i] = (float)real_operation<MOD>(a[i], b[i]);
+}
+
+Loop narrow_remainder_loop() {
+  return [](void *out, const void *a, const void *b, int64_t n) {
+    narrow_remainders((float *)out, (const double *)a, (const double *)b, n);
+  };
+}

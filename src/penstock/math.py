@@ -69,8 +69,8 @@ def max(left: _Operand, right: _Operand) -> DataNode:
 
 
 def clamp(value: _Operand, lo: _Operand, hi: _Operand) -> DataNode:
-    """The value limited to the range from `lo` to `hi`."""
-    return _arithmetic("min", _arithmetic("max", value, lo), hi)
+    """The value limited to the range from `lo` to `hi`. NaN stays NaN."""
+    return _arithmetic("min", hi, _arithmetic("max", lo, value))
 
 
 def pow(base: _Operand, exponent: _Operand) -> DataNode:

@@ -60,7 +60,7 @@ def max(left: Any, right: Any) -> Any:
 
 @_of_three
 def clamp(value: Any, lo: Any, hi: Any) -> Any:
-    return _arithmetic("min", _arithmetic("max", value, lo), hi)
+    return _arithmetic("min", hi, _arithmetic("max", lo, value))
 
 
 @_of_two

@@ -20,7 +20,7 @@ OPERATIONS = (
 ).split()
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _BITWISE = frozenset(("bitand", "bitor", "bitxor", "shl", "shr", "invert"))
-_ON_BOOL = frozenset(("mul", "bitand", "bitor", "bitxor", "invert")) | _COMPARISONS
+_ON_BOOL = frozenset(("mul", "bitand", "bitor", "bitxor", "shl", "shr", "invert")) | _COMPARISONS
 # Operations computed in floats for all operands: name, and name in the kernel.
 _REAL = {"fpow": "pow", "fabs": "abs", "div": "div", "atan2": "atan2"}
 _REAL |= {name: name for name in OPERATIONS[OPERATIONS.index("sqrt") : OPERATIONS.index("fpow")]}
@@ -135,6 +135,8 @@ class Arithmetic(Operator):
         a.compute = dtypes.from_numpy(both)
         if name in _COMPARISONS and np.dtype("u8") in types and both == np.int64:
             a.compute = _WIDE
+        if name == "mod" and both == np.float32 and any(t.kind in "iu" for t in types):
+            a.compute = dtypes.from_numpy(np.dtype("f8"))  # remainders of integers beyond 2^24 would differ
         a.result = np.dtype("?") if name in _COMPARISONS else both
 
     def outputs(self, a: Arguments, x: Spec, y: Spec) -> Spec:
