@@ -13,6 +13,7 @@ from .core import dtypes as _dtypes
 from .core.dtypes import DALIDataType as DALIDataType
 from .core.dtypes import DALIImageType as DALIImageType
 from .core.dtypes import DALIInterpType as DALIInterpType
+from .core.errors import NoNumPyType as _NoNumPyType
 from .core.errors import no_attribute as _no_attribute
 from .core.sample_info import BatchInfo as BatchInfo
 from .core.sample_info import SampleInfo as SampleInfo
@@ -61,7 +62,9 @@ TensorLayout = str
 
 
 def to_numpy_type(dali_type: DALIDataType) -> type[np.generic]:
-    """Returns the NumPy scalar type of a `DALIDataType`."""
+    """Returns the NumPy scalar type of a `DALIDataType`. Raises TypeError, and KeyError, if it has none."""
+    if dali_type is None:
+        raise _NoNumPyType("to_numpy_type takes a DALIDataType, such as types.FLOAT; got None")
     return _dtypes.to_numpy(dali_type).type
 
 
@@ -142,6 +145,11 @@ class ScalarConstant(_OfEachType["ScalarConstant"]):
     @property
     def dtype(self) -> DALIDataType:
         return _dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def shape(self) -> list[int]:
+        """An empty list: it is one number."""
+        return []
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self._array if dtype is None else self._array.astype(dtype)

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from .errors import NearestMembers
+from .errors import NearestMembers, NoNumPyType
 
 
 class _Enum(IntEnum, metaclass=NearestMembers):
@@ -70,16 +70,19 @@ _TO_NUMPY = {DALIDataType(i): np.dtype(name) for i, name in enumerate(_NUMPY)}
 # Enumerations are passed through a graph as 32-bit integers.
 for _t in (DALIDataType.DATA_TYPE, DALIDataType.IMAGE_TYPE, DALIDataType.INTERP_TYPE):
     _TO_NUMPY[_t] = np.dtype("i4")
+_NUMBERS = frozenset(map(int, DALIDataType))
 _FROM_NUMPY = {np.dtype(name): DALIDataType(i) for i, name in enumerate(_NUMPY)}
 
 
 def to_numpy(dtype) -> np.dtype:
-    """Returns the NumPy type of a `DALIDataType` (or of anything that NumPy accepts as a type)."""
+    """Returns the NumPy type of a `DALIDataType`, or its number (or of anything that NumPy accepts as a type)."""
+    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _NUMBERS:
+        dtype = DALIDataType(dtype)
     if isinstance(dtype, DALIDataType):
         try:
             return _TO_NUMPY[dtype]
         except KeyError:
-            raise TypeError(
+            raise NoNumPyType(
                 f"{dtype} is not a numeric type and has no NumPy equivalent; give one, such as types.FLOAT"
             ) from None
     try:

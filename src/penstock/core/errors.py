@@ -48,12 +48,16 @@ class UnexpectedArgument(ArgumentTypeError, KeyError):
 
 
 class BranchesError(TypeError, ValueError, RuntimeError):
-    """Branches of a conditional that can't be merged. Also a RuntimeError and a TypeError, which DALI raises for what one
-    branch lacks, for a `return` that leaves a loop, and for a `break` and what is not data."""
+    """Branches of a conditional that can't be merged. Also a RuntimeError and a TypeError: DALI raises the one for what
+    a branch lacks and for a `return` that leaves a loop, the other for a `break` and for what is not data."""
 
 
 class AxisError(ValueError, IndexError):
     """An axis that does not exist."""
+
+
+class PlaceError(IndexError, RuntimeError):
+    """A sample or dimension that a batch or tensor does not have; also a RuntimeError, as in DALI."""
 
 
 def of_argument(error: Exception, text: str) -> Exception:
@@ -72,6 +76,34 @@ class InternalError(RuntimeError):
 
 class DataError(ValueError, RuntimeError):
     """The data of a source can't be used. Raised by `feed_input` without change; a RuntimeError, as in DALI."""
+
+
+class OutputsError(DataError, IndexError, TypeError):
+    """A source did not give `num_outputs` outputs. Also an IndexError and a TypeError, as in DALI for too few, and for
+    what has no items."""
+
+
+class PipelineOutputsError(PipelineError, IndexError, TypeError):
+    """An OutputsError with the operator and the line where the source is used."""
+
+
+def of_source(error: Exception, text: str) -> PipelineError:
+    """The PipelineError with this text for the error of a source, which remains its cause's."""
+    told = PipelineOutputsError(text) if isinstance(error, OutputsError) else PipelineError(text)
+    told.__cause__ = error.__cause__
+    return told
+
+
+class UnknownInput(KeyError, RuntimeError, ValueError):
+    """The name of an input that the pipeline does not have. Also a RuntimeError and a ValueError, as in DALI."""
+
+    __str__ = Exception.__str__
+
+
+class NoNumPyType(TypeError, KeyError):
+    """A type of data without an equivalent in NumPy; also a KeyError, as in DALI."""
+
+    __str__ = Exception.__str__
 
 
 class NothingFed(RuntimeError, IndexError):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
-from ..core.errors import DataError, PipelineError, different_sizes
+from ..core.errors import DataError, PipelineError, different_sizes, of_source
 from ..core.picks import Picks
 from ..core.source import Source
 from ..graph.node import Node
@@ -82,7 +82,7 @@ class Eager:
             self.ended, self._begun = True, False
             raise
         except DataError as e:
-            raise PipelineError(node.describe(str(e))) from e.__cause__
+            raise of_source(e, node.describe(str(e))) from e.__cause__
         if op.sets_batch_size:
             if self._decided and len(picks) != self._n:
                 raise PipelineError(node.describe(different_sizes(len(picks), self._decided, self._n)))

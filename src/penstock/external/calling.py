@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import DataError
+from ..core.errors import OutputsError
 from ..core.sample_info import BatchInfo, SampleInfo
 
 # Pause before a failed call is repeated, in seconds: doubled each time.
@@ -39,7 +39,7 @@ class Calling:
         self.number_types = tuple(number_types)
         self.source, self.per_sample, self.n_outputs, self.batch_info = source, per_sample, n_outputs, batch_info
         self.cycle = {"no": None, False: None, True: "quiet"}.get(cycle, cycle)
-        self.is_iterable = is_generator_function(source) or (not callable(source) and _can_be_iterated(source))
+        self.is_iterable = is_generator_function(source) or _can_be_iterated(source)
         self.takes_argument = False
         self.retries, self.keeps_rest = retries, keeps_rest
         self.stream: Any = None  # CUDA stream of its GPU arrays that don't name one
@@ -94,25 +94,31 @@ class Calling:
         return self.source(*argument)
 
     def outputs(self, data: Any) -> list[Any]:
-        """The result of a call, one item per output. Raises DataError if their number is wrong."""
+        """The result of a call, one item per output. Raises OutputsError if there are too few."""
         if self.n_outputs is None:
             return [data]
         if data is None:
-            raise DataError(f"the source gave None; num_outputs={self.n_outputs} asks for a tuple or list")
+            raise OutputsError(f"the source gave None; num_outputs={self.n_outputs} asks for a tuple or list")
         try:
-            outputs = list(data)
+            by_number = isinstance(data, dict)
+            outputs = [data[i] for i in range(self.n_outputs) if i in data] if by_number else list(data)
         except TypeError:
-            raise DataError(
+            raise OutputsError(
                 f"the source gave a {type(data).__name__}; num_outputs={self.n_outputs} asks for a tuple or list"
             ) from None
         if len(outputs) < self.n_outputs:
             rows = f" (the rows of an array of shape {tuple(data.shape)})" if hasattr(data, "shape") else ""
-            raise DataError(f"the source gave {len(outputs)} outputs{rows}, num_outputs is {self.n_outputs}")
+            raise OutputsError(f"the source gave {len(outputs)} outputs{rows}, num_outputs is {self.n_outputs}")
         return outputs[: self.n_outputs]  # further items are ignored, as in DALI
+
+    def begin(self) -> None:
+        """Starts an iterable. Without this, the first call starts it."""
+        if self.is_iterable:
+            self._begin()
 
     def restart(self) -> None:
         """Restarts an iterable at the next call, if it can be restarted."""
-        if self.is_iterable and self.cycle is not None:
+        if self.is_iterable and self.cycle is not None and self._given:
             self._iterator = None
 
     def _next(self, epoch: int) -> Any:
@@ -125,11 +131,11 @@ class Calling:
         try:
             data = next(self._iterator)
         except StopIteration:
-            if self.cycle != "quiet":
+            is_empty = not self._given
+            if self.cycle is not None:
+                self._begin()
+            if self.cycle != "quiet" or is_empty:  # restarting an empty one would loop forever
                 raise
-            if not self._given:  # it is empty, so restarting would loop forever
-                raise
-            self._begin()
             return self._next(epoch)
         self._given += 1
         return data
@@ -168,21 +174,26 @@ class Calling:
 
 
 def _can_be_iterated(source: Any) -> bool:
-    """Includes data sets with only __getitem__, which iter() accepts."""
-    return hasattr(source, "__iter__") or hasattr(source, "__getitem__")
+    """Includes data sets with only __getitem__, which iter() accepts, and what can be called, too, as in DALI."""
+    return hasattr(type(source), "__iter__") or hasattr(type(source), "__getitem__")
 
 
 def is_generator_function(source: Any) -> bool:
+    """Includes functools.partial of one, and objects whose __call__ is one."""
     import inspect  # imported only when needed
 
-    return inspect.isgeneratorfunction(getattr(source, "func", source))
+    function = getattr(source, "func", source)
+    call = getattr(type(function), "__call__", None)  # noqa: B004  of the class, as calls look it up
+    return inspect.isgeneratorfunction(function) or inspect.isgeneratorfunction(call)
 
 
 def _takes_argument(source: Callable[..., Any]) -> bool:
     import inspect
 
+    # Python before 3.13 takes the first parameter of a static method for `self`.
+    is_static = isinstance(inspect.getattr_static(source, "__call__", None), staticmethod)
     try:
-        parameters = inspect.signature(source).parameters.values()
+        parameters = inspect.signature(getattr(source, "__call__") if is_static else source).parameters.values()  # noqa: B004, B009
     except (TypeError, ValueError):  # a built-in function
         return False
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -72,7 +72,7 @@ class If:
         if leaves:
             raise BranchesError(
                 f"{test.told()} is a batch: `if` on data takes both branches, each for some of the samples, so "
-                f"`{leaves}` can't leave the loop, `with` or `try` around it; `continue` can. Assign to variables instead"
+                f"`{leaves}` can't leave the loop, `with` or `try` around it. Assign to variables, or `continue`"
             )
         self._scopes = _branches(test)
         self._states: list[dict[str, Any]] = []

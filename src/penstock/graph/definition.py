@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.errors import ArgumentValueError
+
 if TYPE_CHECKING:
     from .node import DataNode, Node
     from .scopes import Scope
@@ -28,7 +30,7 @@ class Definition:
         if not isinstance(node.name, str):
             raise TypeError(node.describe(f"name takes a string; got {node.name!r}"))
         if node.name in self.names:
-            raise ValueError(
+            raise ArgumentValueError(
                 node.describe(
                     f"the name '{node.name}' is taken by another operator of the pipeline:\n{self.names[node.name]!r}"
                 )

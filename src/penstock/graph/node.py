@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import Site, describe
+from ..core.errors import ArgumentTypeError, Site, describe
 from ..core.op import REGISTRY
 
 if TYPE_CHECKING:
@@ -330,6 +330,9 @@ def arithmetic(operation: str, *operands: Any) -> DataNode:
             kwargs |= {"constant": operand, "constant_at": i}
         else:
             nodes.append(operand)
-    if not any(isinstance(n, DataNode) for n in nodes):
-        raise TypeError(f"operation '{operation}' needs a DataNode among its operands, got {operands}")
+    if all(isinstance(n, (bool, int, float, np.generic)) for n in nodes):
+        raise ArgumentTypeError(
+            f"operation '{operation}' needs a DataNode, a list or an array among its operands; got numbers only: "
+            f"{', '.join(map(repr, operands))}. Python's own functions compute with these"
+        )
     return trace.call(REGISTRY["arithmetic"], tuple(nodes), kwargs)

@@ -7,6 +7,7 @@ import sys
 import warnings
 from typing import Any
 
+from ..core.errors import ArgumentValueError
 from ..exec.plan import Plan
 from ..exec.scheduling import checkpoint as checkpoints
 from ..exec.scheduling.checkpoint import State
@@ -46,7 +47,7 @@ class Checkpoints:
 
     def check_enabled(self) -> None:
         if not self.is_enabled:
-            raise RuntimeError("build the pipeline with enable_checkpointing=True to save checkpoints of it")
+            raise ArgumentValueError("build the pipeline with enable_checkpointing=True to save checkpoints of it")
 
     def save(self, plan: Plan, state: State, iterator: dict[str, Any] | None = None) -> bytes:
         """Returns the checkpoint as JSON; `iterator` is the state that an iterator adds."""

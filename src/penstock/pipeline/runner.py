@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
-from ..core.errors import ArgumentValueError, of_argument, suggest
+from ..core.errors import ArgumentValueError, UnknownInput, of_argument, suggest
 from ..core.storage import using
 from ..exec import report
 from ..exec.limits import Threads
@@ -19,6 +19,7 @@ from ..exec.scheduling.executor import Executor
 from ..exec.scheduling.producer import Producer
 from ..exec.scheduling.statistics import Statistics
 from ..exec.scheduling.tuning import Reading, Setting, Tuner
+from . import outputs
 from .settings import Settings, available_cpus
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Runner:
         producer if workers make the batches."""
         settings = self.settings
         assert settings.max_batch_size is not None
+        outputs.check_numbers(settings.demanded, len(plan.outputs))
         if plan.uses_gpu:
             plan.session = open_session(settings, defined_at)
             plan.session.worked = self.statistics.worked
@@ -249,10 +251,12 @@ class Runner:
 
     def input(self, name: Any) -> Any:
         """The source with this name that can be fed."""
+        if not isinstance(name, str):
+            raise TypeError(f"an input is given by its name or its DataNode; got {type(name).__name__}")
         assert self.plan is not None
         feeds = {n.name: n.op for n in self.plan.sources if hasattr(n.op, "feed")}
         if name not in feeds:
-            raise KeyError(
+            raise UnknownInput(
                 f"the pipeline has no input '{name}'; it has {sorted(feeds) or 'none'}.{suggest(str(name), feeds)}"
             )
         return feeds[name]

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..core.errors import ArgumentTypeError, ArgumentValueError
 from ..exec.plan import Plan
 from ..graph import dali_serial, serial
 from ..graph.trace import Definition
@@ -58,14 +59,16 @@ def made_of(
     """Creates a pipeline by `make` from the result of `content_of`, with some arguments `changed`."""
     strange = sorted(content["arguments"].keys() - Settings(1).arguments().keys())
     if strange:
-        raise ValueError(f"the serialised pipeline can't be read: it has unknown arguments: {', '.join(strange)}")
+        raise ArgumentValueError(
+            f"the serialised pipeline can't be read: it has unknown arguments: {', '.join(strange)}"
+        )
     pipe = make(**{**content["arguments"], **changed})
     try:
         data = serial.load(content, pipe.definition, functions)
         outputs, sinks = ([data(e) for e in content[k]] for k in ("outputs", "sinks"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         what = f"{type(e).__name__}: {e}"
-        raise ValueError(f"the serialised pipeline can't be read: {what}") from None
+        raise ArgumentValueError(f"the serialised pipeline can't be read: {what}") from None
     pipe.set_outputs(*outputs)
     pipe._graph.sinks = sinks
     return pipe
@@ -82,7 +85,7 @@ def written(content: bytes, filename: str | os.PathLike | None) -> bytes:
 def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
     """Parses the result of `content_of`, from its text or a file."""
     if (text is None) == (path is None):
-        raise ValueError("deserialize takes either serialized_pipeline or filename")
+        raise ArgumentValueError("deserialize takes either serialized_pipeline or filename")
     if path is not None:
         with open(path, "rb") as f:
             text = f.read()
@@ -90,19 +93,21 @@ def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
         return dali_serial.content(text)
     try:
         content = json.loads(text)
-    except (TypeError, ValueError) as e:
-        raise ValueError(f"not a serialised pipeline: {e}") from None
+    except TypeError as e:
+        raise ArgumentTypeError(f"not a serialised pipeline: {e}") from None
+    except ValueError as e:
+        raise ArgumentValueError(f"not a serialised pipeline: {e}") from None
     version = content.get(_KIND) if isinstance(content, dict) else None
     if version is None:
-        raise ValueError("this is JSON, but not a serialised pipeline")
+        raise ArgumentValueError("this is JSON, but not a serialised pipeline")
     if version != VERSION:
-        raise ValueError(
+        raise ArgumentValueError(
             f"the pipeline was serialised in format {version} by penstock {content.get('version')}; this version reads "
             f"format {VERSION}"
         )
     for key, kind in (("arguments", dict), ("nodes", list), ("scopes", list), ("outputs", list), ("sinks", list)):
         if not isinstance(content.get(key), kind):
-            raise ValueError(f"the serialised pipeline is damaged: '{key}' is {content.get(key)!r}")
+            raise ArgumentValueError(f"the serialised pipeline is damaged: '{key}' is {content.get(key)!r}")
     return content
 
 
@@ -133,7 +138,7 @@ def functions_of(
             missing.append(name)
     if missing:
         embedded = any(m in content.get("pickled", {}) for m in missing)
-        raise ValueError(
+        raise ArgumentValueError(
             f"the serialised pipeline calls functions of its author: {', '.join(missing)}. Pass them as "
             "functions={name: function}, or, if you trust the author, set import_functions=True"
             + (" or unpickle=True" if embedded else "")
@@ -149,5 +154,5 @@ def _imported(name: str) -> Any:
             found = getattr(found, part)
     except (ImportError, AttributeError) as e:
         how = f"pass it as functions={{{name!r}: ...}}"
-        raise ValueError(f"the function {name} can't be imported: {e}; {how}") from None
+        raise ArgumentValueError(f"the function {name} can't be imported: {e}; {how}") from None
     return found

@@ -9,11 +9,14 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
+
 from ..core.dtypes import DALIDataType
+from ..core.errors import ArgumentTypeError, ArgumentValueError
 from ..core.storage import StorageSettings
 from ..exec.scheduling.checkpoint import Checkpoint
 from ..exec.scheduling.policy import Policy
-from .outputs import per_output
+from .outputs import demanded, per_output
 
 
 def available_cpus() -> int:
@@ -43,6 +46,14 @@ def _workers(given: Any) -> tuple[int, str]:
             f'connected to, or the address of one as "ray://host:10001"; got {given!r}'
         )
     return given, ""
+
+
+def _check_positive(name: str, value: Any) -> None:
+    number = not isinstance(value, bool) and isinstance(value, (int, float, np.integer))
+    if not number or int(value) != value:
+        raise ArgumentTypeError(f"{name} takes a positive integer; got {value!r}")
+    if value < 1:
+        raise ArgumentValueError(f"{name} takes a positive integer; got {value!r}")
 
 
 def _limits(least: int | None, most: int | None, workers: Any) -> None:
@@ -105,18 +116,17 @@ class Settings:
         max_workers: int | None = None,
     ):
         batch_size = max_batch_size if batch_size is None else batch_size
-        if batch_size is not None and (isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1):
-            raise ValueError(f"batch_size takes a positive integer; got {batch_size!r}")
-        if num_threads is not None and num_threads < 1:
-            raise ValueError(f"num_threads takes a positive integer; got {num_threads!r}")
+        if batch_size is not None:
+            _check_positive("batch_size", batch_size)
+        if num_threads is not None:
+            _check_positive("num_threads", num_threads)
         self.prefetch_queue_depth = prefetch_queue_depth  # as given by the user
         depth = prefetch_queue_depth
         if isinstance(depth, dict):
             depth = depth.get("cpu_size", 2)
         elif isinstance(depth, tuple):
             depth = depth[0]
-        if int(depth) != depth or depth < 1:
-            raise ValueError(f"prefetch_queue_depth takes a positive integer; got {depth!r}")
+        _check_positive("prefetch_queue_depth", depth)
         self.cpu_queue_size = int(depth)
         self.max_batch_size = None if batch_size is None else int(batch_size)
         self.workers, self.cluster = _workers(workers)
@@ -142,7 +152,7 @@ class Settings:
         self.device_memory_limit = device_memory_limit
         # Never stored, as options may contain secrets.
         self.storage = StorageSettings.checked(storage_options, cache, cache_bytes)
-        self.demanded = {"dtype": output_dtype, "ndim": output_ndim, "layout": output_layout}
+        self.demanded = demanded(output_dtype, output_ndim, output_layout)
         self.policy = Policy(on_error, max_errors)
         for name, budget in (("cpu_budget", cpu_budget), ("memory_budget", memory_budget)):
             if budget is not None and not (isinstance(budget, (int, float)) and budget >= 1):

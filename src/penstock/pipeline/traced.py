@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import ArgumentValueError
 from ..graph import trace
 from ..graph.effects import Unmerged, holds_data
 from ..graph.node import DataNode
@@ -53,7 +54,11 @@ class TracedGraph:
     def as_output(self, value: Any, i: int) -> DataNode:
         """Converts output `i`, a DataNode or a constant, to a node of this graph."""
         if isinstance(value, DataNode):
-            return bring(self.definition, value, None)
+            node = bring(self.definition, value, None)
+            if self.definition.names.get(node.source.name) is not node.source:
+                text = f"output {i} of the pipeline{self.defined_at} belongs to another pipeline"
+                raise ArgumentValueError(node.source.describe(text))
+            return node
         if isinstance(value, Unmerged):
             value.complain()
         wrong = f"output {i} of the pipeline{self.defined_at} must be a DataNode or a constant"

@@ -14,21 +14,14 @@ from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import one_pipeline, resume
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
+from .errors import IteratorError
 from .facts import Facts
 from .steps import Steps
 
 __all__ = ["LastBatchPolicy"]
 
-_AUTO_RESET = {
-    None: "no",
-    False: "no",
-    "no": "no",
-    "false": "no",
-    True: "yes",
-    "yes": "yes",
-    "true": "yes",
-    "raise": "raise",
-}
+_AUTO_RESET = {None: "no", False: "no", "no": "no", "false": "no", True: "yes", "yes": "yes", "true": "yes"}
+_AUTO_RESET["raise"] = "raise"
 
 
 def _auto_reset(value: Any) -> str:
@@ -42,6 +35,8 @@ def list_of_pipelines(pipelines: Any) -> list[Pipeline]:
     """The pipelines of an iterator, given as one or as several."""
     if isinstance(pipelines, Pipeline):
         return [pipelines]
+    if pipelines is None:
+        raise IteratorError("pipelines takes a Pipeline or a list of them; got None")
     if not isinstance(pipelines, Iterable):
         made = getattr(pipelines, "_is_pipeline_def", False)
         hint = f"; call it: {pipelines.__name__}(batch_size=...) gives a pipeline" if made else ""
@@ -60,7 +55,7 @@ def names_of(output_map: Any) -> list[str]:
     names = list(output_map)
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise ValueError(
+        raise IteratorError(
             f"the names in output_map have to differ from each other; {', '.join(map(repr, twice))} is there more "
             f"than once"
         )
@@ -130,22 +125,22 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self._last_batch_policy, self._last_batch_padded = policy, bool(last_batch_padded)
         self._reader_name = reader_name = reader_name or None  # older programs pass False here, for auto_reset
         if reader_name is not None and size != -1:
-            raise ValueError(
+            raise IteratorError(
                 f"size={size} and reader_name='{reader_name}' exclude each other: the reader provides the size of its "
                 f"data set"
             )
         if reader_name is not None and last_batch_padded:
-            raise ValueError(
+            raise IteratorError(
                 f"last_batch_padded and reader_name='{reader_name}' exclude each other: the reader defines whether it "
                 f"pads"
             )
-        if reader_name is None and (isinstance(size, bool) or int(size) != size or size == 0 or size < -1):
-            raise ValueError(
+        if reader_name is None and (isinstance(size, bool) or int(size) == 0 or int(size) < -1):
+            raise IteratorError(
                 f"size takes a positive number of samples, or -1 to iterate until the pipeline ends; got {size!r}"
             )
         sizes = {p.max_batch_size for p in self._pipes}
         if len(sizes) > 1:
-            raise ValueError(f"all pipelines need the same batch size; got {sorted(map(str, sizes))}")
+            raise IteratorError(f"all pipelines need the same batch size; got {sorted(map(str, sizes))}")
         for p in self._pipes:
             p.build()
             if p.num_outputs != len(self._names):
@@ -156,9 +151,9 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self.batch_size = self._pipes[0].max_batch_size or 0
         self._epochs = self._make_epochs(int(size))
         if self._epochs is None and len(self._pipes) > 1:
-            raise ValueError("several pipelines need a reader_name or a size, so that their epochs end together")
+            raise IteratorError("several pipelines need a reader_name or a size, so that their epochs end together")
         if self._epochs is not None and self._epochs.epoch.batches == 0:
-            raise ValueError(
+            raise IteratorError(
                 f"there is no batch in an epoch: last_batch_policy=DROP leaves out incomplete batches, and "
                 f"batch_size={self.batch_size} "
                 f"times {len(self._pipes)} pipelines is more than there are samples in "
@@ -194,7 +189,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         for p in self._pipes:
             readers = p.reader_meta()
             if self._reader_name not in readers:
-                raise ValueError(
+                raise IteratorError(
                     f"reader_name='{self._reader_name}': the pipeline has no reader of that name; it has "
                     f"{sorted(readers) or 'none'}.{suggest(self._reader_name, readers)}"
                 )
@@ -202,10 +197,10 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         for key in ("epoch_size", "number_of_shards", "pad_last_batch", "stick_to_shard"):
             values = [m[key] for m in metas]
             if len(set(values)) > 1:
-                raise ValueError(f"reader '{self._reader_name}': {key} differs between the pipelines: {values}")
+                raise IteratorError(f"reader '{self._reader_name}': {key} differs between the pipelines: {values}")
         meta = metas[0]
         if meta["epoch_size"] < 1:
-            raise ValueError(f"reader '{self._reader_name}' has no samples")
+            raise IteratorError(f"reader '{self._reader_name}' has no samples")
         self._last_batch_padded = bool(meta["pad_last_batch"])
         return ReaderEpochs(
             meta["epoch_size"],
@@ -368,16 +363,18 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         self._ended = False
 
     def __len__(self) -> int:
-        """Number of batches in this epoch, or in the last one if the sources ended before `size` there. With
-        on_error="skip", batches without any samples left are counted too."""
+        """Number of batches in this epoch, or in the last one if the sources ended before `size` there; 0 without
+        `reader_name` and `size`. With on_error="skip", batches without any samples left are counted too."""
         if self._epochs is None:
-            raise TypeError("the iterator has no length: it was given neither a reader_name nor a size")
+            return 0  # as in DALI
         return self._epochs.epoch.batches if self._arrived is None else self._arrived
 
     def checkpoints(self) -> list[bytes]:
         """Returns the position of the iterator: a checkpoint for each pipeline. An iterator over pipelines that were
         built with them as `checkpoint=`, and with `enable_checkpointing=True`, continues from there, also in
         mid-epoch."""
+        for p in self._pipes:
+            p._checkpoints.check_enabled()
         states = self._before_first if self._first else resume.states(self)
         return [p._save_checkpoint(state, own) for p, (state, own) in zip(self._pipes, states)]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensors import TensorListCPU
+from .errors import IteratorError
 
 
 def dense(output: TensorListCPU, name: str) -> np.ndarray:
@@ -21,9 +22,9 @@ def writable(output: TensorListCPU) -> TensorListCPU:
     return TensorListCPU.of(output._batch.packed_copy()) if output._batch.is_read_only else output
 
 
-def not_dense(shapes: list[tuple[int, ...]], name: str) -> ValueError:
+def not_dense(shapes: list[tuple[int, ...]], name: str) -> IteratorError:
     """The error for a batch that can't be converted to one tensor."""
-    return ValueError(
+    return IteratorError(
         f"output '{name}': a batch whose samples differ in shape can't become one tensor. Shapes: {_few(shapes)}. "
         "Make them alike in the pipeline (resize, crop, pad), or, with PyTorch, use DALIRaggedIterator"
     )

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .errors import IteratorError
+
 
 def tags_of(output_types: Sequence[str] | None, output_map: Sequence[str], known: Iterable[str]) -> list[str]:
     """The tag of each output. Raises ValueError for unknown tags."""
@@ -15,7 +17,7 @@ def tags_of(output_types: Sequence[str] | None, output_map: Sequence[str], known
         raise ValueError(f"output_types has {len(tags)} tags, but output_map has {len(output_map)} names")
     for tag in tags:
         if tag not in known:
-            raise ValueError(f"output_types takes {', '.join(map(repr, known))}; got {tag!r}")
+            raise IteratorError(f"output_types takes {', '.join(map(repr, known))}; got {tag!r}")
     return tags
 
 

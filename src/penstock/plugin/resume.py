@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
 
 def states(iterator: DaliIterator[Any]) -> list[tuple[Any, dict[str, Any]]]:
-    """For each pipeline its state and that of the iterator. Empty if checkpointing is not enabled."""
+    """For each pipeline its state and that of the iterator. Empty if none has checkpoints enabled."""
     pipes = iterator._pipes
-    if not all(p._checkpoints.is_enabled for p in pipes):
-        for p in pipes:
-            if iterator._given or p._checkpoints.is_enabled:
-                p._state()  # raises an error that explains what is missing
+    if not any(p._checkpoints.is_enabled for p in pipes):
         return []
+    for p in pipes:
+        p._checkpoints.check_enabled()
     own = {
         "step": iterator._step,
         "given": iterator._given,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.capsules import array_of, is_capsule
+from ..core.errors import ArgumentTypeError
 
 
 def as_numpy(object: Any) -> np.ndarray:
@@ -24,7 +25,7 @@ def as_numpy(object: Any) -> np.ndarray:
     try:
         return np.asarray(memoryview(object))
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"expected an array (NumPy, DLPack, array interface or buffer); got {type(object).__name__}"
         ) from None
 

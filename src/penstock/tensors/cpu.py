@@ -11,6 +11,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.batch import Batch
 from ..core.dtypes import DALIDataType
+from ..core.errors import ArgumentValueError, PlaceError
 from ..core.source_name import given_name
 from .arrays import as_numpy, copy_out, dlpack
 from .tensor_list import ShapeError, TensorList, check_layout, describe, same_size
@@ -104,17 +105,20 @@ class TensorCPU:
         """Removes dimensions of extent 1 (or the given one); returns whether any was removed."""
         ndim = self._array.ndim
         if dim is not None and not -ndim <= dim < ndim:
-            raise IndexError(f"a tensor of {ndim} dimensions has no dimension {dim}")
+            raise PlaceError(f"a tensor of {ndim} dimensions has no dimension {dim}")
         dims = [d for d, s in enumerate(self._array.shape) if s == 1 and (dim is None or d == dim % ndim)]
         self._layout = "".join(c for d, c in enumerate(self._layout) if d not in dims)
         self._array = self._array.squeeze(tuple(dims))
         return bool(dims)
 
     def __str__(self) -> str:
-        values = np.array2string(self._array, threshold=100, edgeitems=2)
-        return describe("TensorCPU", values, self.dtype, self._layout, f"shape={self._array.shape}")
+        return self._described(np.array2string(self._array, threshold=100, edgeitems=2))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return self._described("")
+
+    def _described(self, values: str) -> str:
+        return describe("TensorCPU", values, self.dtype, self._layout, f"shape={self._array.shape}")
 
     def _repr_html_(self) -> str | None:
         from .thumbnails import grid
@@ -153,7 +157,7 @@ class TensorListCPU(TensorList):
         else:
             array = as_numpy(source)
             if not array.ndim:
-                raise ValueError("the first axis of an array is the batch; got a scalar")
+                raise ArgumentValueError("the first axis of an array is the batch; got a scalar")
             dtypes.from_numpy(array.dtype)
             self._batch = Batch.from_array(array)
             if not array.flags.writeable:
@@ -169,10 +173,10 @@ class TensorListCPU(TensorList):
         return tensors
 
     @staticmethod
-    def broadcast(sample: TensorCPU, num_samples: int) -> TensorListCPU:
-        """Returns a batch that has the same sample `num_samples` times. The sample is copied once."""
-        array = np.repeat(sample._array[None], num_samples, axis=0)
-        return TensorListCPU(array, sample.layout())
+    def broadcast(sample: Any, num_samples: int) -> TensorListCPU:
+        """Returns a batch that has the same sample, a `TensorCPU` or an array, `num_samples` times."""
+        tensor = sample if isinstance(sample, TensorCPU) else TensorCPU(sample)
+        return TensorListCPU(np.repeat(tensor._array[None], num_samples, axis=0), tensor.layout())
 
     @staticmethod
     def from_dlpack_list(

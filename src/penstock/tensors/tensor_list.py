@@ -10,6 +10,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.batch import Batch
 from ..core.dtypes import DALIDataType
+from ..core.errors import PlaceError
 
 
 class ShapeError(ValueError, RuntimeError):
@@ -61,7 +62,7 @@ class TensorList:
         if not hasattr(i, "__index__"):
             raise TypeError(f"a batch is indexed by the number of a sample; got {type(i).__name__}")
         if not -n <= i < n:
-            raise IndexError(f"a batch of {n} samples has no sample {i}")
+            raise PlaceError(f"a batch of {n} samples has no sample {i}")
         return i % n
 
     def is_dense_tensor(self) -> bool:

@@ -6,9 +6,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...core.errors import DataError, PipelineError
+from ...core.errors import DataError, of_source
 from ...core.source import Source
-from ...graph.node import Node
 from ..plan import Plan
 from .statistics import Statistics
 from .workers import busy_with
@@ -36,7 +35,7 @@ class CalledSources:
                         self._ended = True
                         break
                 except Exception as e:
-                    error = error or (_explained(node, e) if isinstance(e, DataError) else e)
+                    error = error or (of_source(e, node.describe(str(e))) if isinstance(e, DataError) else e)
                 finally:
                     self._statistics.sourced(node.number, time.monotonic_ns() - begin, True)
         if error is None:
@@ -56,10 +55,3 @@ class CalledSources:
             if state is not None:
                 op.restore(state)
         self._ended = False
-
-
-def _explained(node: Node, error: DataError) -> PipelineError:
-    """The error for unusable data of a source, with the line where the source is used."""
-    told = PipelineError(node.describe(str(error)))
-    told.__cause__ = error.__cause__
-    return told

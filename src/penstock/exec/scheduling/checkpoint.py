@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.errors import ArgumentValueError
 from ...graph.node import Node
 from ..plan import Plan
 
@@ -57,23 +58,23 @@ def _read(content: Any) -> dict[str, Any]:
         found = json.loads(content)
     except (TypeError, ValueError) as e:
         got = f"{type(content).__name__} of length {len(content)}" if hasattr(content, "__len__") else content
-        raise ValueError(
+        raise ArgumentValueError(
             f"checkpoint= takes what Pipeline.checkpoint() returned; this {got} is not JSON: {e}"
         ) from None
     version = found.get(_KIND) if isinstance(found, dict) else None
     if version is None:
-        raise ValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is other JSON")
+        raise ArgumentValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is other JSON")
     if version != VERSION:
-        raise ValueError(
+        raise ArgumentValueError(
             f"the checkpoint has format {version}, this version of penstock reads format {VERSION}; it was written "
             f"by penstock {found.get('version')}"
         )
     kinds = {"seed": int, "iteration": int, "position": int, "sources": list, "random": list}
     for key, kind in kinds.items():
         if not isinstance(found.get(key), kind):
-            raise ValueError(f"the checkpoint is damaged: '{key}' is {found.get(key)!r}")
+            raise ArgumentValueError(f"the checkpoint is damaged: '{key}' is {found.get(key)!r}")
     if not all(isinstance(s, dict) for s in (*found["sources"], found.get("errors", {}))):
-        raise ValueError("the checkpoint is damaged: its sources and errors are not JSON objects")
+        raise ArgumentValueError("the checkpoint is damaged: its sources and errors are not JSON objects")
     return found
 
 
@@ -83,7 +84,7 @@ class Checkpoint:
     def __init__(self, content: Any):
         several = isinstance(content, (list, tuple))
         if several and not content:
-            raise ValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is an empty list")
+            raise ArgumentValueError("checkpoint= takes what Pipeline.checkpoint() returned; this is an empty list")
         self.all = [_read(c) for c in content] if several else [_read(content)]
         self.content = self.all[0]
 
@@ -108,7 +109,7 @@ class Checkpoint:
         for other in self.all[1:]:  # other shards may have other seeds
             problems += [p for p in _differences(ours, {**other, "seed": ours["seed"]}) if p not in problems]
         if problems:
-            raise ValueError(
+            raise ArgumentValueError(
                 "the checkpoint is of another pipeline:\n" + "\n".join(f"  {p}" for p in problems) + "\n"
                 "Go on with the same sources, seed and random operators, or start anew without checkpoint="
             )
@@ -121,7 +122,7 @@ class Checkpoint:
                 plan.source_op(node).resume(states[0], shards if len(shards) > 1 else ())
             except (KeyError, TypeError, ValueError) as e:
                 why = f"its state lacks {e}" if isinstance(e, KeyError) else str(e)
-                raise ValueError(node.describe(f"the checkpoint can't be restored: {why}")) from None
+                raise ArgumentValueError(node.describe(f"the checkpoint can't be restored: {why}")) from None
         return State(theirs["iteration"], theirs["position"], bool(theirs.get("ended")), [], theirs.get("errors"))
 
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from ...core.clocks import clocks
-from ...core.errors import DataError, PipelineError, WorkerError, different_sizes
+from ...core.errors import DataError, PipelineError, WorkerError, different_sizes, of_source
 from ..context import Context, explain_failure
 from ..plan import Plan
 from .checkpoint import State
@@ -101,7 +101,7 @@ class Production:
                 self.ended = True
                 raise
             except (DataError, WorkerError) as e:
-                raise PipelineError(node.describe(str(e))) from e.__cause__
+                raise of_source(e, node.describe(str(e))) from e.__cause__
             except (OSError, ValueError) as e:
                 if op.sets_batch_size:  # exceptions of user code are not changed
                     raise

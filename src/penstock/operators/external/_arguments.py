@@ -14,6 +14,10 @@ from ...external.calling import Calling
 def check(values: dict[str, Any], calling: Calling | None) -> None:
     """Raises ValueError for arguments that this source does not support. `calling` is None if it is fed."""
     retries, last_batch = values["retries"], values["last_batch"]
+    if calling is None and values["cycle"] not in (None, False, "no"):
+        raise ValueError(f"cycle={values['cycle']!r} needs an iterable or a generator function as the source; got none")
+    for i in range(values["num_outputs"] or 1):
+        _check_ndim(i, of_output(values["ndim"], i), of_output(values["layout"], i))
     if retries < 0:
         raise ValueError(f"retries takes the number of times that a call is repeated; got {retries}")
     if retries and (calling is None or calling.is_iterable):
@@ -24,6 +28,15 @@ def check(values: dict[str, Any], calling: Calling | None) -> None:
         raise ValueError("last_batch is for sources with batch=False; in batch mode they give batches of any size")
     if values["timeout"] is not None and not values["parallel"]:
         raise ValueError("timeout needs parallel=True: a call in this process can't be stopped")
+
+
+def _check_ndim(output: int, ndim: Any, layout: str | None) -> None:
+    if ndim is None:
+        return
+    if isinstance(ndim, bool) or not isinstance(ndim, (int, np.integer)) or ndim < 0:
+        raise ValueError(f"ndim takes a number of dimensions, or a list with one for each output; got {ndim!r}")
+    if layout and len(layout) != ndim:
+        raise ValueError(f"output {output}: the layout '{layout}' has {len(layout)} dimensions, but ndim={ndim}")
 
 
 def check_parallel(values: dict[str, Any], calling: Calling | None) -> None:

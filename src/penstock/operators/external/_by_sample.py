@@ -61,7 +61,7 @@ def call_each(
                 i += 1
             elif isinstance(e, DataError):
                 where = f"sample {i} of iteration {p.iteration}, epoch {p.epoch}"
-                raise DataError(f"{e}\nfrom {calling.name}, {where}") from None
+                raise type(e)(f"{e}\nfrom {calling.name}, {where}") from None
             else:
                 raise
     return _on_gpu(calling, columns, on_gpu), n, bad

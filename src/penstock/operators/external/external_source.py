@@ -168,8 +168,10 @@ class ExternalSource(Resumable, Source):
         check(v, self.calling)
         if self.is_parallel:
             check_parallel(v, self.calling)
-        elif self.calling is not None and not v["background"]:
-            self.called = Called()
+        elif self.calling is not None:
+            self.calling.begin()  # at the definition, as in DALI
+            if not v["background"]:
+                self.called = Called()
 
     def leave_bad_samples(self) -> None:
         """Exceptions of the source for a sample are handled by the pipeline's `on_error`, which is not "raise"."""
@@ -299,7 +301,7 @@ class ExternalSource(Resumable, Source):
             raise StopIteration from None
         except DataError as e:
             self.position = position.after(n)
-            raise DataError(self._named(str(e), position)) from e.__cause__
+            raise type(e)(self._named(str(e), position)) from e.__cause__
         except Exception:
             self.position = position.after(n)
             raise

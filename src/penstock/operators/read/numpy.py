@@ -85,6 +85,7 @@ class Numpy(FilesOfFolder):
             if len(given.intersection(group)) > 1:
                 several = ", ".join(n for n in group if n in given)
                 raise ValueError(f"{name}: give one of {', '.join(group)}; got {several}")
+        v["out_of_bounds_policy"] = v["out_of_bounds_policy"].lower()
         if v["out_of_bounds_policy"] not in _OUTSIDE:
             raise ValueError(
                 f"{name}: out_of_bounds_policy takes 'error', 'pad' or 'trim_to_shape'; "

@@ -14,6 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ...tensors import TensorListCPU, TensorListGPU
 from ..dense_batches import dense
+from ..errors import IteratorError
 from .importing import from_dlpack
 
 
@@ -144,7 +145,7 @@ def stack(tensors: Sequence[Any], devices: Sequence[Any], name: str) -> jax.Arra
 def _shape_of_all(tensors: Sequence[Any], name: str) -> tuple[int, ...]:
     shapes = {_shape(t) for t in tensors}
     if len(shapes) > 1:
-        raise ValueError(
+        raise IteratorError(
             f"output '{name}': all pipelines have to give batches of one shape to make one array of them; got "
             f"{', '.join(map(str, sorted(shapes)))}"
         )
