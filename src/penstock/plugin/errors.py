@@ -5,5 +5,5 @@ from __future__ import annotations
 
 
 class IteratorError(ValueError, RuntimeError, AssertionError):
-    """A wrong argument of an iterator, or a batch that it can't return. Also an AssertionError and a RuntimeError, which
-    DALI raises for them."""
+    """A wrong argument of an iterator, or a batch that it can't return. Also an AssertionError and a RuntimeError,
+    which DALI raises for them."""
