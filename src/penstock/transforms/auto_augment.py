@@ -279,7 +279,7 @@ class AugMix(_Augment):
 
     def augmented(self, picture: Any) -> Any:
         x = pil_to_tensor(picture) if isinstance(picture, Image.Image) else picture
-        batch = x.reshape((1, *x.shape)) if x.ndim == 3 else x
+        batch = x.reshape(*(1,) * (4 - x.ndim), *x.shape)
         n, column = len(batch), (-1, *[1] * (batch.ndim - 1))
         space = {**_MIX, **_colors(0.9)} if self.all_ops else _MIX
         kept = self._shares(n, 2, x.device)
@@ -294,4 +294,4 @@ class AugMix(_Augment):
                 augmented = self.step(augmented, name, at)
             mix.add_(shares[:, i].reshape(column) * augmented)
         mix = mix.reshape(x.shape).to(x.dtype)
-        return to_pil_image(mix, picture.mode) if isinstance(picture, Image.Image) else mix
+        return to_pil_image(mix) if isinstance(picture, Image.Image) else mix

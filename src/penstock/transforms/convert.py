@@ -113,7 +113,8 @@ class ToDtype(Transform):
         self.dtype, self.scale = dtype, scale
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return inpt if self.dtype is None else F.to_dtype(inpt, self.dtype, self.scale)
+        given = isinstance(inpt, (torch.Tensor, Picture)) and self.dtype is not None
+        return F.to_dtype(inpt, self.dtype, self.scale) if given else inpt
 
     def _of_sample(self, sample: Any) -> Any:
         sample = super()._of_sample(sample)

@@ -15,6 +15,7 @@ from torch.nn.functional import pad as _pad
 from . import _bytes
 from ._annotations import with_annotations
 from .convert import pil_to_tensor, to_pil_image
+from .geometry import check_picture
 
 
 def _weights(size: int, sigma: float, dtype: torch.dtype, device: Any) -> torch.Tensor:
@@ -38,6 +39,7 @@ def gaussian_blur(picture: Any, kernel_size: int | Sequence[int], sigma: Any = N
         raise ValueError(f"sigma takes positive numbers; got {sigma}")
     if isinstance(picture, Image.Image):
         return to_pil_image(gaussian_blur(pil_to_tensor(picture), sizes, values), picture.mode)
+    check_picture(picture, "gaussian_blur")
     if picture.numel() == 0:
         return picture
     dtype = picture.dtype if picture.is_floating_point() else torch.float32

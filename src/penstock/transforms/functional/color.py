@@ -15,7 +15,8 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from . import _bytes
 from ._annotations import with_annotations
-from .convert import largest, to_dtype
+from .convert import largest, pil_to_tensor, to_dtype, to_pil_image
+from .geometry import check_picture, get_dimensions
 
 _LUMA = (0.2989, 0.587, 0.114)
 
@@ -208,9 +209,12 @@ def invert(picture: Any) -> Any:
     """Inverts the image."""
     if isinstance(picture, Image.Image):
         return ImageOps.invert(picture)
+    check_picture(picture, "invert")
+    if picture.dtype is torch.bool:
+        raise TypeError("invert takes integers and floats; got torch.bool, which ~x inverts")
     if picture.is_floating_point():
         return 1.0 - picture
-    return ~picture if picture.dtype is torch.uint8 else largest(picture.dtype) - picture
+    return ~picture if picture.dtype is torch.uint8 else picture.bitwise_xor(largest(picture.dtype))
 
 
 @with_annotations()
@@ -218,6 +222,7 @@ def solarize(picture: Any, threshold: float) -> Any:
     """Inverts values of at least the threshold."""
     if isinstance(picture, Image.Image):
         return ImageOps.solarize(picture, threshold)  # type: ignore[arg-type]
+    check_picture(picture, "solarize")
     if threshold > largest(picture.dtype):
         raise TypeError(f"threshold={threshold} is beyond white, {largest(picture.dtype)}")
     if _bytes.is_fast(picture):
@@ -230,6 +235,9 @@ def posterize(picture: Any, bits: int) -> Any:
     """Keeps the most significant bits of each element."""
     if isinstance(picture, Image.Image):
         return ImageOps.posterize(picture, bits)
+    check_picture(picture, "posterize")
+    if not isinstance(bits, int) or not 0 <= bits <= 8 or picture.dtype is torch.bool:
+        raise TypeError(f"posterize keeps 0 to 8 bits of numbers; got bits={bits!r} for {picture.dtype}")
     if picture.is_floating_point():
         levels = 1 << bits
         return picture.mul(levels).floor_().clamp_(0, levels - 1).mul_(1.0 / levels)
@@ -265,17 +273,18 @@ def equalize(picture: Any) -> Any:
     """Equalises the histogram of each channel."""
     if isinstance(picture, Image.Image):
         return ImageOps.equalize(picture)
+    check_picture(picture, "equalize")
     if picture.numel() == 0:
         return picture
-    x = to_dtype(picture, torch.uint8, scale=True) if picture.is_floating_point() else picture
+    x = to_dtype(picture, torch.uint8, scale=True)  # the histogram is one of bytes
     if _bytes.is_fast(x):
         made = _bytes.replaced(x, _equal_shares(_bytes.counts(x)))
-        return to_dtype(made, picture.dtype, scale=True)
-    flat = x.reshape(-1, x.shape[-2] * x.shape[-1]).long()
-    zeros = torch.zeros(len(flat), 256, dtype=torch.int64, device=x.device)
-    table = _equal_shares(zeros.scatter_add_(1, flat, torch.ones_like(flat)))
-    made = table.gather(1, flat).reshape(x.shape)
-    return to_dtype(made, picture.dtype, scale=True) if picture.is_floating_point() else made.to(picture.dtype)
+    else:
+        flat = x.reshape(-1, x.shape[-2] * x.shape[-1]).long()
+        zeros = torch.zeros(len(flat), 256, dtype=torch.int64, device=x.device)
+        table = _equal_shares(zeros.scatter_add_(1, flat, torch.ones_like(flat)))
+        made = table.gather(1, flat).reshape(x.shape)
+    return to_dtype(made, picture.dtype, scale=True)
 
 
 def _equal_shares(counts: torch.Tensor) -> torch.Tensor:
@@ -291,7 +300,9 @@ def _equal_shares(counts: torch.Tensor) -> torch.Tensor:
 @with_annotations()
 def permute_channels(picture: Any, permutation: list[int]) -> Any:
     """Permutes the channels."""
+    channels = get_dimensions(picture)[0]
+    if len(permutation) != channels:
+        raise ValueError(f"permutation has {len(permutation)} numbers, but the picture has {channels} channels")
     if isinstance(picture, Image.Image):
-        bands = picture.split()
-        return Image.merge(picture.mode, [bands[i] for i in permutation])
+        return to_pil_image(permute_channels(pil_to_tensor(picture), permutation))
     return picture[..., list(permutation), :, :]

@@ -50,31 +50,40 @@ def to_tensor(x: Any) -> torch.Tensor:
     if isinstance(x, Image.Image) and x.mode == "1":
         return 255 * to_image(x.convert("L")).float() / 255 / 255
     made = to_image(x)
+    made = made.to(torch.int16) if isinstance(x, Image.Image) and x.mode == "I;16" else made
     return made.to(torch.get_default_dtype()).div(255) if made.dtype is torch.uint8 else made
 
 
+# What an array becomes: the modes of Pillow that it may have, by its number of channels, the usual one first.
+_MODES = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
+_OF_ONE_CHANNEL = {"uint8": "L", "int16": "I;16", "int32": "I", "float32": "F"}
+
+
 def to_pil_image(x: Any, mode: str | None = None) -> Image.Image:
-    """Converts a tensor (C, H, W), or an array (H, W, C), to an image; floats of tensors are multiplied by 255."""
+    """Converts a tensor (C, H, W), or an array (H, W, C), to an image; floats are multiplied by 255 unless the mode is
+    "F"."""
     if isinstance(x, torch.Tensor):
-        three = x if x.ndim == 3 else x[None]
-        if three.is_floating_point() and mode != "F":
-            three = three.mul(255).byte()
-        x = three.cpu().numpy().transpose(1, 2, 0)
+        x = (x.permute(1, 2, 0) if x.ndim == 3 else x).numpy(force=True)
     if not isinstance(x, np.ndarray):
         raise TypeError(f"to_pil_image takes a tensor or an array; got {type(x).__name__}")
-    x = np.ascontiguousarray(x[:, :, 0] if x.ndim == 3 and x.shape[2] == 1 else x)
-    modes = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
-    if x.ndim == 2:
-        image = Image.fromarray(x)
-        if mode is not None and mode != image.mode:
-            raise ValueError(f"mode={mode!r} does not fit one channel of {x.dtype}, which is {image.mode!r}")
-        return image
-    if x.shape[2] not in modes:
+    if x.ndim not in (2, 3):
+        raise ValueError(f"an image has two or three axes; got {x.ndim}")
+    x = x if x.ndim == 3 else x[:, :, None]
+    if x.shape[2] > 4:
         raise ValueError(f"an image has 1 to 4 channels; got {x.shape[2]}")
-    mode = mode or modes[x.shape[2]][0]
-    if mode not in modes[x.shape[2]] or x.dtype != np.uint8:
-        raise ValueError(f"mode={mode!r} does not fit {x.shape[2]} channels of {x.dtype}")
-    return Image.frombytes(mode, (x.shape[1], x.shape[0]), x.tobytes())
+    x = (x * 255).astype(np.uint8) if x.dtype.kind == "f" and mode != "F" else x
+    if x.shape[2] == 1:
+        known = _OF_ONE_CHANNEL.get(x.dtype.name)
+        if known is None or mode not in (None, known):
+            accepted = ", ".join(f"{m!r} of {t}" for t, m in _OF_ONE_CHANNEL.items())
+            raise ValueError(f"mode={mode!r} does not fit one channel of {x.dtype}; accepted: {accepted}")
+        return Image.fromarray(np.ascontiguousarray(x[:, :, 0]).view(np.uint16 if known == "I;16" else x.dtype))
+    modes = _MODES.get(x.shape[2], _MODES[3])
+    if mode not in (None, *modes) or x.dtype != np.uint8:
+        raise ValueError(
+            f"mode={mode!r} does not fit {x.shape[2]} channels of {x.dtype}; accepted for bytes: {', '.join(modes)}"
+        )
+    return Image.frombytes(mode or modes[0], (x.shape[1], x.shape[0]), np.ascontiguousarray(x).tobytes())
 
 
 to_image_pil = to_pil_image
@@ -94,7 +103,9 @@ def to_dtype(x: Any, dtype: torch.dtype = torch.float32, scale: bool = False) ->
     """
     if isinstance(x, Picture):
         x = x.given_back()
-    if not isinstance(x, torch.Tensor) or x.dtype == dtype:
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"to_dtype takes a tensor; got {type(x).__name__}. Put ToImage before it")
+    if x.dtype == dtype:
         return x
     if not scale:
         return x.to(dtype)
@@ -114,7 +125,11 @@ def to_dtype(x: Any, dtype: torch.dtype = torch.float32, scale: bool = False) ->
         if view is not None:
             return scaled_and_normalized(view)
         return x.to(dtype).mul_(1.0 / largest(x.dtype))
+    if torch.bool in (x.dtype, dtype):
+        raise TypeError(f"scale=True is for integers and floats, not from {x.dtype} to {dtype}; leave it out")
     shift = _value_bits(x.dtype) - _value_bits(dtype)
+    if torch.uint16 in (x.dtype, dtype):  # which PyTorch does not shift
+        return (x / 2**shift).to(dtype) if shift > 0 else x.to(dtype) * 2**-shift
     return x.bitwise_right_shift(shift).to(dtype) if shift > 0 else x.to(dtype).bitwise_left_shift_(-shift)
 
 
@@ -122,7 +137,9 @@ def _value_bits(dtype: torch.dtype) -> int:
     return largest(dtype).bit_length()
 
 
-convert_image_dtype = to_dtype
+def convert_image_dtype(x: Any, dtype: torch.dtype = torch.float32) -> Any:
+    """Converts the type; values are scaled so that white stays white."""
+    return to_dtype(x, dtype, scale=True)
 
 
 @with_annotations()

@@ -30,6 +30,8 @@ class InterpolationMode(Enum):
 
 _PILLOW = {"nearest": 0, "nearest-exact": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 _BY_NUMBER = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+_SMOOTH = ("bilinear", "bicubic", "lanczos")  # modes of tensors, beside the nearest
+_ROUNDED = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)  # others are cut, as by torchvision
 _PADDING = ("constant", "edge", "reflect", "symmetric")
 
 
@@ -59,7 +61,7 @@ def get_size(picture: Any) -> list[int]:
     if size is not None:
         return list(size)
     check_picture(picture, "get_size")
-    return list(picture.size if isinstance(picture, Picture) else picture.shape[-2:])
+    return list(picture.size) if isinstance(picture, Picture) else _last_extents(picture)[-2:]
 
 
 def get_dimensions(picture: Any) -> list[int]:
@@ -67,7 +69,14 @@ def get_dimensions(picture: Any) -> list[int]:
     if isinstance(picture, Image.Image):
         return [len(picture.getbands()), picture.height, picture.width]
     check_picture(picture, "get_dimensions")
-    return [picture.pixels.shape[-3], *picture.size] if isinstance(picture, Picture) else list(picture.shape[-3:])
+    return [picture.pixels.shape[-3], *picture.size] if isinstance(picture, Picture) else _last_extents(picture)
+
+
+def _last_extents(x: torch.Tensor) -> list[int]:
+    """Channels, height and width; a tensor (H, W) has one channel."""
+    if x.ndim < 2:
+        raise TypeError(f"a picture has two or more axes; got a tensor of shape {tuple(x.shape)}")
+    return [1, *x.shape] if x.ndim == 2 else list(x.shape[-3:])
 
 
 def resized_size(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
@@ -107,6 +116,8 @@ def resize(
     """
     name, (height, width) = name_of(interpolation), get_size(picture)
     wanted = resized_size(height, width, size, max_size)
+    if min(wanted) < 1 <= min(height, width):
+        raise ValueError(f"resize makes pictures of at least one pixel; got {wanted[0]} x {wanted[1]}")
     if isinstance(picture, Image.Image):
         if wanted == (height, width):
             return picture
@@ -117,24 +128,25 @@ def resize(
     if isinstance(picture, Picture):
         if picture.mode is not None and name != "hamming" or name in ("bilinear", "bicubic"):
             name = "nearest" if picture.mode is not None and name == "nearest-exact" else name
-            return picture.resized(wanted, name, bool(antialias) or antialias is None)
+            return picture.resized(wanted, name, bool(antialias))
         return as_picture(resize(picture.given_back(), wanted, interpolation, None, antialias))
     if wanted == (height, width):
         return picture
-    if name not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
-        raise ValueError(f"tensors can be resized by nearest, nearest-exact, bilinear and bicubic; got {name}")
-    smooth = name in ("bilinear", "bicubic")
-    view = of_tensor(picture) if smooth and picture.numel() else None
+    if name not in ("nearest", "nearest-exact", *_SMOOTH):
+        raise ValueError(f"tensors can be resized by nearest, nearest-exact, {', '.join(_SMOOTH)}; got {name}")
+    if name == "lanczos" and not antialias:
+        raise ValueError("tensors are resized by lanczos with antialias=True only")
+    view = of_tensor(picture) if name in ("bilinear", "bicubic") and picture.numel() else None
     if view is not None:
-        return view.resized(wanted, name, antialias is None or bool(antialias)).tensor()
-    return _interpolated(picture, wanted, name, smooth and (antialias is None or bool(antialias)))
+        return view.resized(wanted, name, bool(antialias)).tensor()
+    return _interpolated(picture, wanted, name, name in _SMOOTH and bool(antialias))
 
 
 def _interpolated(x: torch.Tensor, size: tuple[int, int], name: str, antialias: bool) -> torch.Tensor:
     shape, dtype = x.shape, x.dtype
     if x.numel() == 0:
         return x.reshape(*shape[:-2], *size)
-    if name not in ("bilinear", "bicubic") and x.device.type == "cpu":
+    if name not in _SMOOTH and x.device.type == "cpu":
         return _nearest(x, size, name)
     known = (torch.float32, torch.float64, *([] if name in ("bilinear", "bicubic") else [torch.uint8]))
     cast = dtype not in known  # PyTorch has not all types for all layouts
@@ -142,9 +154,9 @@ def _interpolated(x: torch.Tensor, size: tuple[int, int], name: str, antialias: 
     four = four.float() if cast else four
     four = interpolate(four, size=list(size), mode=name, antialias=antialias, **_corners(name))
     if cast:
-        if name == "bicubic" and dtype is torch.uint8:
+        if name in ("bicubic", "lanczos") and dtype is torch.uint8:
             four = four.clamp_(0, 255)
-        four = (four if dtype.is_floating_point else four.round_()).to(dtype)
+        four = (four.round_() if dtype in _ROUNDED else four).to(dtype)
     return four.reshape(*shape[:-2], *size)
 
 
@@ -162,7 +174,7 @@ def _nearest(x: torch.Tensor, size: tuple[int, int], name: str) -> torch.Tensor:
 
 
 def _corners(name: str) -> dict[str, Any]:
-    return {"align_corners": False} if name in ("bilinear", "bicubic") else {}
+    return {"align_corners": False} if name in _SMOOTH else {}
 
 
 def as_picture(x: Any) -> Any:
@@ -341,7 +353,7 @@ def _padded_image(image: Image.Image, sides: tuple[int, int, int, int], fill: An
 
     left, top, right, bottom = sides
     if image.mode == "P" and mode == "constant":
-        made = ImageOps.expand(image, sides, int(fill or 0))
+        made = ImageOps.expand(image, sides, pillow_fill(fill, image))
     else:
         array = np.asarray(image)
         widths = [(top, bottom), (left, right), (0, 0)][: array.ndim]
