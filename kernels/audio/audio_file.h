@@ -42,6 +42,8 @@ constexpr int kMostChannels = 1024;
 
 // Reads the header; throws if that fails.
 AudioInfo peek_audio(AudioBytes file);
+// For the beginning of a WAV or FLAC file of `size` bytes; NO_AUDIO or LIBRARY if the whole file is needed.
+AudioInfo peek_audio_head(AudioBytes head, int64_t size);
 // For WAV; the encoding is LIBRARY if it is not supported here, NO_AUDIO if the file is no WAV.
 AudioInfo peek_wav(AudioBytes file);
 // For the beginning of a file of `size` bytes; NO_AUDIO also if the samples begin beyond it.
@@ -50,6 +52,8 @@ AudioInfo peek_wav_head(AudioBytes head, int64_t size);
 int64_t wav_frame_bytes(const AudioInfo &info);
 // For FLAC; NO_AUDIO if the file is none, or is left to libsndfile.
 AudioInfo peek_flac(AudioBytes file);
+// As peek_wav_head.
+AudioInfo peek_flac_head(AudioBytes head, int64_t size);
 // For MP4 and AAC (sound_track.h).
 AudioInfo peek_sound_track(AudioBytes file);
 AudioInfo peek_sound_library(AudioBytes file);

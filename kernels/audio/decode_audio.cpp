@@ -141,6 +141,11 @@ AudioInfo peek_audio(AudioBytes file) {
   return info.encoding == NO_AUDIO ? peek_sound_library(file) : info;
 }
 
+AudioInfo peek_audio_head(AudioBytes head, int64_t size) {
+  const AudioInfo info = peek_flac_head(head, size);
+  return info.encoding == FLAC ? info : peek_wav_head(head, size);
+}
+
 // Reads the headers of n sounds. Returns how many can't be decoded; their encoding is 0, and kErrorSize bytes of reason
 // are in `errors`, unless that is null.
 EXPORT int64_t plan_audio(const Tensor *in, int64_t n, AudioInfo *info, char *errors) {
@@ -150,7 +155,7 @@ EXPORT int64_t plan_audio(const Tensor *in, int64_t n, AudioInfo *info, char *er
     try {
       const std::shared_ptr<const Unread> rest = unread_at(in[i].data);
       const uint8_t *data = in[i].as<const uint8_t>();
-      info[i] = rest ? peek_wav_head({data, rest->begun}, in[i].volume()) : peek_audio({data, in[i].volume()});
+      info[i] = rest ? peek_audio_head({data, rest->begun}, in[i].volume()) : peek_audio({data, in[i].volume()});
       failed += info[i].encoding == NEEDS_FFMPEG;
     } catch (const std::exception &e) {
       info[i] = AudioInfo{};

@@ -7,6 +7,8 @@
 #include "audio/audio_file.h"
 #include "audio/flac_frame.h"
 #include "core/kernel.h"
+#include "core/memory.h"
+#include "read/storage.h"
 
 namespace {
 
@@ -18,8 +20,9 @@ uint64_t big_endian(const uint8_t *p, int bytes) {
   return v;
 }
 
-// Returns where the frames begin, or 0 if the stream is not supported here.
-int64_t read_stream(FlacStream &stream, AudioBytes file) {
+// Returns where the frames begin, or 0 if the stream is not supported here. `is_head`: there may be more behind the
+// bytes; returns 0 also if the frames begin there.
+int64_t read_stream(FlacStream &stream, AudioBytes file, bool is_head = false) {
   constexpr int64_t kAbout = 34;  // bytes that describe the stream
   const uint8_t *p = file.data;
   if (file.size < 8 + kAbout || std::memcmp(p, "fLaC", 4) != 0 || p[4] & 0x7f || big_endian(p + 5, 3) != kAbout)
@@ -37,6 +40,7 @@ int64_t read_stream(FlacStream &stream, AudioBytes file) {
     if (p[at] & 0x80) return next;
     at = next;
   }
+  if (is_head) return 0;
   fail("damaged: the FLAC file of %lld bytes ends before its first frame", (long long)file.size);
 }
 
@@ -74,6 +78,39 @@ CLONES void interleave(T *__restrict out, const int32_t *__restrict planes, int6
   }
 }
 
+// A file's bytes. If only its beginning is in memory, pieces of the rest are read when they are needed.
+class PartlyRead {
+ public:
+  explicit PartlyRead(AudioBytes file) : size(file.size), data_(file.data), object_(file.object) {
+    if (!object_) return;
+    block_.reset((uint8_t *)memory_take(size));
+    if (!block_) fail("out of memory: the file has %lld bytes", (long long)size);
+    data_ = block_.get();
+    is_read_.resize((size + kPiece - 1) / kPiece);
+  }
+  // Returns the address of the bytes [begin, end), or as many of them as the file has.
+  const uint8_t *bytes(int64_t begin, int64_t end) {
+    const int64_t stop = object_ ? (std::min(end, size) + kPiece - 1) / kPiece : 0;
+    for (int64_t i = begin / kPiece; i < stop; i++) {
+      if (is_read_[i]) continue;
+      int64_t next = i + 1;
+      while (next < stop && !is_read_[next]) next++;
+      const int64_t from = i * kPiece, n = std::min(next * kPiece, size) - from;
+      if (object_->read(from, n, (char *)&block_[from]) < n) fail("the file was cut short while it was read");
+      std::fill(&is_read_[i], &is_read_[next - 1] + 1, 1);
+    }
+    return data_ + begin;
+  }
+  const int64_t size;
+
+ private:
+  static constexpr int64_t kPiece = 16 << 10;
+  const uint8_t *data_;
+  Object *const object_;
+  std::unique_ptr<uint8_t[], decltype(&memory_give)> block_{nullptr, &memory_give};
+  std::vector<char> is_read_;  // of each piece
+};
+
 class FlacReader : public AudioReader {
  public:
   FlacReader(AudioBytes file, const FlacStream &stream, int64_t begin)
@@ -95,13 +132,13 @@ class FlacReader : public AudioReader {
   void read(float *out, int64_t n) override { copy(out, n); }
 
  private:
-  // Finds the frame with this sample by bisection. Returns false if there is no valid one.
+  // Finds the frame with this sample. Returns false if there is no valid one.
   bool jump(int64_t sample) {
     FlacFrame frame;
-    if (!read_flac_header(frame, file_.data + begin_, file_.size - begin_, stream_) || frame.first) return false;
+    if (!read_header(frame, begin_) || frame.first) return false;
     int64_t low = begin_, high = file_.size;  // bounds of the last frame that begins at or before the sample
-    while (sample >= frame.first + frame.length && high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
+    for (int tries = 0; sample >= frame.first + frame.length && high - low > 1; tries++) {
+      const int64_t middle = tries < kGuesses ? guess(low, frame.first, high, sample) : low + (high - low) / 2;
       FlacFrame found;
       const int64_t at = find_frame(found, middle, high);
       if (at < 0 || found.first > sample)
@@ -122,19 +159,37 @@ class FlacReader : public AudioReader {
     return true;
   }
 
-  int64_t find_frame(FlacFrame &frame, int64_t from, int64_t end) const {
-    for (const uint8_t *p = file_.data + from, *stop = file_.data + end;
-         (p = (const uint8_t *)std::memchr(p, 0xff, stop - p)); p++)
-      if (read_flac_header(frame, p, file_.data + file_.size - p, stream_)) return p - file_.data;
+  // Where a frame's length before the sample is, if the bytes from `low` on are as dense everywhere.
+  int64_t guess(int64_t low, int64_t first, int64_t high, int64_t sample) const {
+    const double share =
+        (double)(sample - stream_.longest - first) / (double)std::max<int64_t>(stream_.frames - first, 1);
+    const int64_t at = low + (int64_t)(std::clamp(share, 0.0, 1.0) * (double)(file_.size - low));
+    return std::clamp(at, low + 1, high - 1);
+  }
+
+  bool read_header(FlacFrame &frame, int64_t at) {
+    constexpr int64_t longest = 16;
+    return read_flac_header(frame, file_.bytes(at, at + longest), std::min(longest, file_.size - at), stream_);
+  }
+
+  int64_t find_frame(FlacFrame &frame, int64_t from, int64_t end) {
+    for (constexpr int64_t step = 4096; from < end;) {
+      const int64_t n = std::min(step, end - from);
+      const uint8_t *const p = file_.bytes(from, from + n), *const sync = (const uint8_t *)std::memchr(p, 0xff, n);
+      from += sync ? sync - p : n;
+      if (!sync) continue;
+      if (read_header(frame, from)) return from;
+      from++;
+    }
     return -1;
   }
 
   void decode() {
     FlacFrame frame;
     try {
-      if (!read_flac_header(frame, file_.data + at_, file_.size - at_, stream_)) fail("there is no FLAC frame");
+      if (!read_header(frame, at_)) fail("there is no FLAC frame");
       planes_.resize(std::max<size_t>(planes_.size(), (size_t)frame.length * stream_.channels));
-      at_ += decode_flac_frame(planes_.data(), frame.length, file_.data + at_, file_.size - at_, frame, stream_);
+      at_ += decode_frame(frame);
     } catch (const std::runtime_error &e) {
       fail(
           "damaged or truncated: its header promises %lld frames, of which %lld were decoded; at byte %lld of %lld, %s",
@@ -143,6 +198,20 @@ class FlacReader : public AudioReader {
     if (frame.assignment >= LEFT_SIDE)
       unmix(planes_.data(), planes_.data() + frame.length, frame.length, frame.assignment);
     used_ = 0, length_ = frame.length;
+  }
+
+  // Returns the number of its bytes.
+  int64_t decode_frame(const FlacFrame &frame) {
+    // Encoders store samples as they are, with a bit more for differences, where nothing is shorter.
+    const int64_t usual = frame.header_size + 2 + stream_.channels * (frame.length * (stream_.bits + 1) / 8 + 8);
+    const int64_t left = file_.size - at_;
+    if (usual < left) {
+      try {
+        return decode_flac_frame(planes_.data(), frame.length, file_.bytes(at_, at_ + usual), usual, frame, stream_);
+      } catch (const std::runtime_error &) {  // others need not
+      }
+    }
+    return decode_flac_frame(planes_.data(), frame.length, file_.bytes(at_, file_.size), left, frame, stream_);
   }
 
   template <class T>
@@ -155,7 +224,8 @@ class FlacReader : public AudioReader {
     }
   }
 
-  const AudioBytes file_;
+  static constexpr int kGuesses = 4;
+  PartlyRead file_;
   const FlacStream stream_;
   const int64_t begin_;
   int64_t at_, next_ = 0;          // where the next frame begins; the index of the next sample
@@ -165,14 +235,24 @@ class FlacReader : public AudioReader {
 
 }  // namespace
 
+static AudioInfo about(const FlacStream &stream, int64_t begin, int64_t size) {
+  if (!begin) return {};
+  if (stream.frames / kMostFramesPerByte > size)
+    fail("damaged: the header promises %lld frames, the file has %lld bytes", (long long)stream.frames,
+         (long long)size);
+  return {stream.frames, begin, (double)stream.rate, stream.channels, FLAC};
+}
+
 AudioInfo peek_flac(AudioBytes file) {
   FlacStream stream;
   const int64_t begin = read_stream(stream, file);
-  if (!begin) return {};
-  if (stream.frames / kMostFramesPerByte > file.size)
-    fail("damaged: the header promises %lld frames, the file has %lld bytes", (long long)stream.frames,
-         (long long)file.size);
-  return {stream.frames, begin, (double)stream.rate, stream.channels, FLAC};
+  return about(stream, begin, file.size);
+}
+
+AudioInfo peek_flac_head(AudioBytes head, int64_t size) {
+  FlacStream stream;
+  const int64_t begin = read_stream(stream, head, true);
+  return about(stream, begin, size);
 }
 
 std::unique_ptr<AudioReader> open_flac(AudioBytes file, const AudioInfo &info, int64_t first) {

@@ -4,11 +4,12 @@
 #include "audio/audio_file.h"
 #include "read/parser.h"
 
-constexpr int64_t kHead = 4096;  // bytes that include the header of most WAV files
+constexpr int64_t kHead = 4096;  // bytes that include the header of most WAV files, and of FLAC without pictures
 
-static bool is_wav(const char *head, int64_t n, int64_t size) {
+static bool is_known(const char *head, int64_t n, int64_t size) {
   try {
-    return wav_frame_bytes(peek_wav_head({(const uint8_t *)head, n}, size)) > 0;
+    const AudioInfo info = peek_audio_head({(const uint8_t *)head, n}, size);
+    return info.encoding == FLAC || wav_frame_bytes(info) > 0;
   } catch (const std::exception &) {  // the decoder will report it
     return false;
   }
@@ -20,7 +21,7 @@ static void parse(Sample &s, const SoundHeadArgs &args) {
   if (size >= kHead && (size >= args.least || s.is_at_hand(0))) {
     char *head = (char *)s.take(kHead);
     s.read(0, 0, kHead, head);
-    if (is_wav(head, kHead, size)) {
+    if (is_known(head, kHead, size)) {
       s.give(0, head, size);
       return s.leave_rest(0, head, kHead);
     }

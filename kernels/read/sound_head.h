@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a file for an audio decoder: for some WAV files only the beginning, as the decoder then reads the
+// The bytes of a file for an audio decoder: for some WAV and FLAC files only the beginning, as the decoder then reads the
 // samples that it needs (unread.h); for others all. These are files of which only a small part is needed, and those in
 // the system's cache, where reading ahead would just be one more copy.
 #pragma once

@@ -8,6 +8,7 @@ is there, of MP4 and AAC if PyAV is), and damages them until the time is up, a t
 for each. With FILEs and `--seconds 0 --of ...` it decodes just these, to repeat a crash.
 """
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -41,14 +42,16 @@ def seeds() -> dict[str, bytes]:
 
 
 def long_seeds() -> dict[str, bytes]:
-    """WAV files that do not end within their first 4096 bytes, of which readers read only these, and some that do; in
-    one the samples begin behind those bytes."""
+    """WAV and FLAC files that do not end within their first 4096 bytes, of which readers read only these, and some that
+    do; in one the samples begin behind those bytes."""
     made = {f"long{b}": wav(pcm(noise(2000, 2), b)[1], 2, bits=b) for b in (8, 16, 24, 32)}
     made["long_law"] = wav(bytes(range(256)) * 20, bits=8, code=7)
     made["long_real"] = wav(noise(2000).astype("f4").tobytes(), bits=32, code=3)
     made["long_rf64"] = wav(pcm(noise(2500), 16)[1], riff=b"RF64")
     made["cut"] = wav(pcm(noise(2500), 16)[1], length=100_000)
     made["late"] = wav(pcm(noise(500), 16)[1], before=chunk(b"LIST", bytes(5000)))
+    with contextlib.suppress(ImportError):
+        made |= {f"long_flac{n}": encoded(noise(30000, n), 16000, "FLAC") for n in (1, 2)}
     return seeds() | {name: data.tobytes() for name, data in made.items()}
 
 
