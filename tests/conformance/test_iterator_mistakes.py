@@ -68,6 +68,13 @@ def prepared_later(m, pipe):
     return lambda: next(made)
 
 
+def copied(m, shape, dtype="float32"):
+    import torch
+
+    given = m.dali.tensors.TensorCPU(np.ones((2, 3), "f4"))
+    return lambda: m.torch.feed_ndarray(given, torch.zeros(shape, dtype=getattr(torch, dtype)))
+
+
 MISTAKES = {
     "size of 0": lambda m, f: generic(m, source(m), size=0),
     "size that is no number": lambda m, f: generic(m, source(m), size="x"),
@@ -95,6 +102,8 @@ MISTAKES = {
     "all is dropped": lambda m, f: generic(m, reader(m, f, batch_size=8), reader_name="R", policy="DROP"),
     "all is dropped, by size": lambda m, f: generic(m, source(m, 8), size=5, policy="DROP"),
     "checkpoints not enabled": lambda m, f: generic(m, source(m)).checkpoints,
+    "copied into another shape": lambda m, f: copied(m, (3, 3)),
+    "copied into another type": lambda m, f: copied(m, (2, 3), "int32"),
     "base class": lambda m, f: m.base._DaliBaseIterator(source(m), size=0),
 }
 
@@ -125,6 +134,10 @@ JAX_MISTAKES = {
     "a name twice": lambda m, it, f: it(source(m, outputs=2), ["x", "x"]),
     "unknown reader": lambda m, it, f: it(reader(m, f), ["x"], reader_name="S"),
     "samples of several shapes": lambda m, it, f: it(ragged(m), ["x"]),
+    "no sharding": lambda m, it, f: it(source(m), ["x"], sharding=3),
+    "some of a batch on several devices": lambda m, it, f: it(
+        [source(m), source(m)], ["x"], size=12, last_batch_policy=m.torch.LastBatchPolicy.PARTIAL
+    ),
     "shards of several shapes": lambda m, it, f: it(
         [pipeline(m, lambda n=n: m.fn.external_source(source=[np.zeros((2, n))])) for n in (1, 2)], ["x"], size=4
     ),

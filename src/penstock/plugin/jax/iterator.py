@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ...core.constructors import names_checked
 from ...pipeline import Pipeline
 from ..base_iterator import Batch, DaliIterator, LastBatchPolicy, list_of_pipelines, policy_of
+from ..errors import IteratorError
 from ..iterator_texts import with_parameters
 from ..one_pipeline import given_out
 from . import importing, placement
@@ -78,7 +79,7 @@ class DALIGenericIterator(DaliIterator[dict[str, jax.Array]]):
         pipelines = list_of_pipelines(pipelines)
         n = len(pipelines)
         if policy_of(last_batch_policy) is LastBatchPolicy.PARTIAL and (n > 1 or sharding is not None):
-            raise ValueError("last_batch_policy PARTIAL needs a single pipeline without sharding; use FILL or DROP")
+            raise IteratorError("last_batch_policy PARTIAL needs a single pipeline without sharding; use FILL or DROP")
         if sharding is not None:
             placement.check_sharding(sharding)
             if pmap_compatible:

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from ...tensors import TensorListCPU, TensorListGPU
 from ..dense_batches import dense
-from ..errors import IteratorError
+from ..errors import IteratorError, IteratorTypeError
 from .importing import from_dlpack
 
 
@@ -51,7 +51,8 @@ def gpu(number: int) -> jax.Device:
 
 def check_sharding(sharding: Any) -> None:
     if not isinstance(sharding, Sharding):
-        raise TypeError(f"sharding takes a jax.sharding.Sharding, such as NamedSharding; got {type(sharding).__name__}")
+        got = type(sharding).__name__
+        raise IteratorTypeError(f"sharding takes a jax.sharding.Sharding, such as NamedSharding; got {got}")
 
 
 def check_devices(devices: Any) -> None:

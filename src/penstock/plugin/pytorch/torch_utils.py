@@ -14,6 +14,7 @@ from torch.utils.dlpack import from_dlpack
 from ...tensors import TensorGPU, TensorListCPU, TensorListGPU
 from ...types import DALIDataType, to_numpy_type
 from ..dense_batches import dense, not_dense
+from ..errors import IteratorError, IteratorTypeError
 from ..one_pipeline import given_out
 
 
@@ -91,11 +92,12 @@ def feed_ndarray(dali_tensor: Any, arr: torch.Tensor, cuda_stream: Any = None) -
     with _stream(cuda_stream, arr.device) if arr.is_cuda else contextlib.nullcontext():
         tensor = _as_torch(dali_tensor)
         if arr.shape != tensor.shape:
-            raise ValueError(
+            raise IteratorError(
                 f"the shapes differ: {list(tensor.shape)} can't be copied into a tensor of shape {list(arr.shape)}"
             )
         if arr.dtype != tensor.dtype:
-            raise TypeError(f"the types differ: {tensor.dtype} can't be copied into a tensor of type {arr.dtype}")
+            types = f"{tensor.dtype} can't be copied into a tensor of type {arr.dtype}"
+            raise IteratorTypeError(f"the types differ: {types}")
         return arr.copy_(tensor, non_blocking=arr.is_cuda and tensor.is_cuda)
 
 
