@@ -95,7 +95,7 @@ void try_sound(const File &file, Random &r, Scratch &scratch, Counts &counts) {
     const int64_t there = (int64_t)below(r, file.size() + 1);
     std::unique_ptr<uint8_t[]> head(new uint8_t[there]);
     memcpy(head.get(), file.data(), there);
-    info = peek_wav_head({head.get(), there}, (int64_t)file.size());
+    info = peek_audio_head({head.get(), there}, (int64_t)file.size());
     if (info.frames < 0 || info.frames * wav_frame_bytes(info) > (int64_t)file.size()) abort();
   } catch (const std::exception &) {
   }
@@ -107,8 +107,8 @@ void try_sound(const File &file, Random &r, Scratch &scratch, Counts &counts) {
   decode({bytes.get(), (int64_t)file.size()}, info, r, scratch, counts);
 }
 
-// As readers.file gives it to the decoder: of a long WAV file the beginning. The rest is read when the file may have
-// become another.
+// As readers.file gives it to the decoder: of a long WAV or FLAC file the beginning. The rest is read when the file may
+// have become another.
 void try_sound_head(const File &file, Random &r, Scratch &scratch, Counts &counts) {
   Memory whole(file), changed(r() % 4 ? file : File(file.begin(), file.begin() + below(r, file.size() + 1)));
   const std::vector<Part> parts{{nullptr, 0}};
@@ -124,7 +124,7 @@ void try_sound_head(const File &file, Random &r, Scratch &scratch, Counts &count
   if (size != (int64_t)file.size() || there > size || memcmp(data, file.data(), there)) abort();
   AudioInfo info;
   try {
-    info = has_rest ? peek_wav_head({data, there}, size) : peek_audio({data, size});
+    info = has_rest ? peek_audio_head({data, there}, size) : peek_audio({data, size});
   } catch (const std::exception &) {
     if (has_rest) abort();  // whoever left it has read the header
     return;
