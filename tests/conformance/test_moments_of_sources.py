@@ -238,3 +238,30 @@ def test_type_by_its_number(libs):
 
     theirs, ours = map(of, libs)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("cycle", [None, "raise"])
+def test_iterables_in_debug_mode(libs, cycle):
+    """The definition runs for every batch, and the source goes on."""
+    from nvidia.dali.pipeline import experimental as theirs
+
+    from penstock.pipeline import experimental
+
+    def of(lib, module):
+        source, seen = Counted(), []
+
+        @module.pipeline_def(batch_size=2, num_threads=1, device_id=None, debug=True)
+        def define():
+            return lib.fn.external_source(source=source, cycle=cycle)
+
+        pipe = define()
+        pipe.build()
+        for _ in range(7):
+            try:
+                seen.append(pipe.run()[0].as_array().ravel()[0].item())
+            except StopIteration:
+                seen.append("end")
+                pipe.reset()
+        return seen
+
+    assert of(libs[1], experimental) == of(libs[0], theirs)

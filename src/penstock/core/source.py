@@ -59,6 +59,9 @@ class Source(Operator, abstract=True):
     on_gpu: Collection[int] = ()  # of those, outputs that stay on the GPU if the user's data is there
     name = Arg(str, None, "Name of the operator, for `epoch_size`, `reader_meta` and iterators.")
 
+    def defined(self) -> None:
+        """Called when it has become part of the definition of a pipeline."""
+
     def leave_bad_samples(self) -> None:
         """Called before `open` if the pipeline's `on_error` does not raise."""
 

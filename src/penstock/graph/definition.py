@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.errors import ArgumentValueError
+from ..core.source import Source
 
 if TYPE_CHECKING:
     from .node import DataNode, Node
@@ -27,6 +28,11 @@ class Definition:
         return len(self.nodes)
 
     def add(self, node: Node) -> None:
+        self._register(node)
+        if isinstance(node.op, Source):
+            node.op.defined()
+
+    def _register(self, node: Node) -> None:
         if not isinstance(node.name, str):
             raise TypeError(node.describe(f"name takes a string; got {node.name!r}"))
         if node.name in self.names:

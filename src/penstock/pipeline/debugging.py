@@ -65,14 +65,14 @@ def _given(batch: Batch) -> Any:
 
 
 class _Definition(trace.Definition):
-    """Runs each node when it is added."""
+    """Runs each node when it is added. Sources persist from the first batch, so that only those of it are started."""
 
     def __init__(self, eager: Eager):
         super().__init__()
         self._eager = eager
 
     def add(self, node: Node) -> None:
-        super().add(node)
+        self._register(node)
         node.output_type = partial(DataNodeDebug, weakref.ref(self._eager))
         self._eager.evaluate(node)
 

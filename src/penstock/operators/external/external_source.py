@@ -168,10 +168,12 @@ class ExternalSource(Resumable, Source):
         check(v, self.calling)
         if self.is_parallel:
             check_parallel(v, self.calling)
-        elif self.calling is not None:
-            self.calling.begin()  # at the definition, as in DALI
-            if not v["background"]:
-                self.called = Called()
+        elif self.calling is not None and not v["background"]:
+            self.called = Called()
+
+    def defined(self) -> None:
+        if self.calling is not None and not self.is_parallel:
+            self.calling.begin()  # as in DALI
 
     def leave_bad_samples(self) -> None:
         """Exceptions of the source for a sample are handled by the pipeline's `on_error`, which is not "raise"."""
