@@ -159,6 +159,12 @@ def test_mistakes_of_jax(libs, files, case):
     assert isinstance(ours, type(theirs)), (theirs, ours)
 
 
+def test_submodules(libs):
+    """They are there without being imported."""
+    for m in libs:
+        assert m.torch.experimental.proxy.DALIServer and m.torch.fn.torch_python_function and m.torch.torch_utils
+
+
 @pytest.mark.parametrize("policy", ["FILL", "PARTIAL", "DROP"])
 def test_length_without_size(libs, policy):
     for m in libs:

@@ -23,7 +23,13 @@ def libs():
 
     return tuple(
         SimpleNamespace(
-            fn=m.fn, types=m.types, math=functions, tensors=t, Pipeline=m.Pipeline, pipeline_def=m.pipeline_def
+            fn=m.fn,
+            types=m.types,
+            math=functions,
+            tensors=t,
+            Pipeline=m.Pipeline,
+            pipeline_def=m.pipeline_def,
+            newaxis=m.newaxis,
         )
         for m, functions, t in ((theirs, their_math, their_tensors), (penstock, math, tensors))
     )
@@ -54,6 +60,15 @@ def restored(m, **kwargs):
         return m.fn.external_source(source=lambda i: ROWS)
 
     pipe = define()
+    yield
+    pipe.build()
+    yield
+
+
+def parallel(m, **kwargs):
+    pipe = m.Pipeline(2, 1, None, **kwargs)
+    with pipe:
+        pipe.set_outputs(m.fn.external_source(source=[ROWS], parallel=True, batch=True))
     yield
     pipe.build()
     yield
@@ -99,6 +114,7 @@ MISTAKES = {
     "output_ndim differs": lambda m: pulled(m, output_ndim=2),
     "output_layout is a number": lambda m: pulled(m, output_layout=3),
     "output_layout differs": lambda m: pulled(m, output_layout="Y"),
+    "no workers": lambda m: parallel(m, py_num_workers=0),
     "checkpoint that is none": lambda m: restored(m, enable_checkpointing=True, checkpoint=b"foo"),
     "checkpoint of a string": lambda m: restored(m, enable_checkpointing=True, checkpoint="foo"),
     "checkpoints not enabled": lambda m: then(m, lambda p: p.checkpoint()),
@@ -167,6 +183,9 @@ USES = {
     "tensor of several shapes": lambda m: ragged(m).as_tensor(),
     "another number of elements": lambda m: batch(m, PIXELS).as_reshaped_tensor([4, 7]),
     "broadcast an array": lambda m: m.tensors.TensorListCPU.broadcast(PIXELS[0], 2).at(1).tolist(),
+    "elements of another size": lambda m: tensor(m, PIXELS).reinterpret(m.types.INT32),
+    "axis by a number": lambda m: m.newaxis(3),
+    "axis of two letters": lambda m: m.newaxis("AB"),
     "repr of a tensor": lambda m: repr(tensor(m, PIXELS[0], "HW")),
     "str of a tensor": lambda m: str(tensor(m, PIXELS[0], "HW")),
     "repr of a batch": lambda m: repr(batch(m, PIXELS, "HW")),

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.errors import WorkerError
+from ..core.errors import ArgumentValueError, WorkerError
 from ..core.weak_set import WeakSet
 from . import arena, by_value, failure, launch
 from .calling import Calling
@@ -41,7 +41,7 @@ class Pool:
         self, sources: Sequence[Calling], n_workers: int, method: str, pickler: Any, hints: Sequence[list[int] | None]
     ):
         if n_workers < 1:
-            raise ValueError(f"py_num_workers takes a positive integer; got {n_workers}")
+            raise ArgumentValueError(f"py_num_workers takes a positive integer; got {n_workers}")
         if method == "fork":
             launch.check_fork()
         self.sources, self.method, self.n_workers = list(sources), method, n_workers

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import ArgumentTypeError
 from ..core.op import REGISTRY
 from . import trace
 from .node import DataNode
@@ -19,7 +20,7 @@ class NewAxis:
 
     def __init__(self, name: str | None = None):
         if name is not None and (not isinstance(name, str) or len(name) != 1):
-            raise ValueError(f"newaxis takes the name of one axis, a single letter; got {name!r}")
+            raise ArgumentTypeError(f"newaxis takes the name of one axis, a single letter; got {name!r}")
         self.name = name
 
     def __call__(self, name: str | None = None) -> NewAxis:

@@ -10,7 +10,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.batch import Batch
 from ..core.dtypes import DALIDataType
-from ..core.errors import PlaceError
+from ..core.errors import ArgumentValueError, PlaceError
 
 
 class ShapeError(ValueError, RuntimeError):
@@ -29,7 +29,7 @@ def same_size(dtype: np.dtype, new_type: DALIDataType) -> np.dtype:
     """The new type. Raises ValueError if its elements differ in size."""
     new = dtypes.to_numpy(new_type)
     if new.itemsize != dtype.itemsize:
-        raise ValueError(
+        raise ArgumentValueError(
             f"{dtype.name} can't be seen as {new.name}: its elements have {dtype.itemsize} bytes, not {new.itemsize}"
         )
     return new

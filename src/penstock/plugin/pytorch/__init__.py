@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,4 +71,6 @@ class DALIClassificationIterator(Classification, DALIGenericIterator):
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        if name == "experimental":  # imported on first use
+            return importlib.import_module(f"{__name__}.experimental")
         raise no_attribute(__name__, name)
