@@ -52,6 +52,7 @@ uint64_t version_of(const char *tag) {
 static bool nobody_wants_it(const std::atomic<bool> &closing) {
   return closing.load() || (RemoteQueue::unwanted && RemoteQueue::unwanted->load());
 }
+static bool is_unwanted(const void *closing) { return nobody_wants_it(*(const std::atomic<bool> *)closing); }
 
 std::shared_ptr<RemoteRequest> RemoteQueue::ask(const std::string &name, int64_t offset, int64_t length, char *to,
                                                 const std::string &unless, int64_t expected, RemoteCounts &counts,
@@ -122,8 +123,7 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
   }
   std::string url;
   if (r->length != RemoteRequest::kOnlySize)  // the signature is one for GET
-    url = signed_->find(
-        r->name, false, [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); }, &closing);
+    url = signed_->find(r->name, false, is_unwanted, &closing);
   r->is_signed = !url.empty();
   if (r->is_signed && carry_out_by_http(*r, url, counts, closing)) return;
   carry_out_by_python(r, counts, closing);
@@ -132,7 +132,6 @@ void RemoteQueue::carry_out(Request &r, RemoteCounts &counts, const std::atomic<
 
 bool RemoteQueue::carry_out_by_http(RemoteRequest &r, const std::string &url, RemoteCounts &counts,
                                     const std::atomic<bool> &closing) {
-  const auto is_unwanted = [](const void *c) { return nobody_wants_it(*(const std::atomic<bool> *)c); };
   int hedged = 0;
   const bool is_done = http_->carry_out(r, url, is_unwanted, &closing, &hedged);
   if (hedged) add(counts.hedged, hedged), add(counts.requests, hedged);
