@@ -106,10 +106,10 @@ FIGURES = {
     "3.5 to 7.8 times for log-mel": ("audio", r"FLAC > log-mel of 80 \| DALI \| \S+ \| \S+ \| (\S+)"),
     "to 7.8 times for log-mel": ("audio", r"WAV > log-mel of 80 \| DALI \| \S+ \| \S+ \| (\S+)"),
     "short WAV files (0.84)": ("audio", r"files of 5 s of WAV \| DALI \| \S+ \| \S+ \| (\S+)"),
-    "reading 4.4 times": ("formats", r"reading tfrecord, against tf.data \| (\S+)"),
-    "normalising 11 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
+    "reading 4.3 times": ("formats", r"reading tfrecord, against tf.data \| (\S+)"),
+    "normalising 11.8 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
     "[7.5 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
-    "archives 13.7 times": ("formats", r"against the library webdataset \| (\S+)"),
+    "archives 12.7 times": ("formats", r"against the library webdataset \| (\S+)"),
     "5.68 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
 }
 
