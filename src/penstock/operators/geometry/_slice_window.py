@@ -116,8 +116,7 @@ class SliceWindow(Operator, abstract=True):
 
     def _from_inputs(self, a: Arguments, extent: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Real start and end, in float64."""
-        n_axes = np.full(*extent.shape) if own is None else own.sum(axis=1)
-        anchor, shape = (_column(a.peeked(i), n_axes, name) for i, name in ((1, "anchor"), (2, "shape")))
+        anchor, shape = (_column(a.peeked(i), extent, own, name) for i, name in ((1, "anchor"), (2, "shape")))
         start, size = anchor.astype("f8"), shape.astype("f8")
         # If both are relative, they are added before multiplying: the sum of the products would differ in the last bit.
         by_start, by_size = (
@@ -132,11 +131,16 @@ class SliceWindow(Operator, abstract=True):
         return (begin, end) if own is None else (np.where(own, begin, 0), np.where(own, end, extent))
 
 
-def _column(batch: Batch, n_axes: np.ndarray, name: str) -> np.ndarray:
-    """The values (n, k) of an input that has a value for each of the `n_axes` (n,) axes of a sample, and zeros."""
+def _column(batch: Batch, extent: np.ndarray, own: np.ndarray | None, name: str) -> np.ndarray:
+    """The values (n, k) of an input that has a value for each axis of a sample's window, and zeros where samples have
+    fewer axes than others."""
     spec = batch.spec
     if spec.dtype.kind not in "iuf":
         raise ValueError(f"the input with the {name} has to be numbers; got {spec.dtype.name}; cast it first (fn.cast)")
+    count = extent.shape[1]
+    if own is None and spec.is_dense and int(spec.shape[:1].prod()) == count:
+        return batch.array().reshape(-1, count)
+    n_axes = np.full(len(batch), count) if own is None else own.sum(axis=1)
     wrong = spec.volumes() != n_axes
     if wrong.any():
         i = int(wrong.argmax())
@@ -144,7 +148,7 @@ def _column(batch: Batch, n_axes: np.ndarray, name: str) -> np.ndarray:
             f"the input with the {name} needs a value for each of the axes of the window, {n_axes[i]} in sample {i}; "
             f"got the shape {spec.shape[i].tolist()}"
         )
-    column = np.zeros((len(batch), int(n_axes.max(initial=0))), spec.dtype)
+    column = np.zeros((len(batch), count), spec.dtype)
     for i, n in enumerate(n_axes):
         column[i, :n] = batch.sample(i).ravel()
     return column
