@@ -220,6 +220,26 @@ def test_mistakes(libs, case):
     assert ours_when <= when, (MOMENTS[when], MOMENTS[ours_when])
 
 
+def one_row(info):
+    return [ROWS]
+
+
+def one_sample(info):
+    return (ROWS[0],)
+
+
+@pytest.mark.parametrize("source", [one_row, one_sample])
+def test_too_few_outputs_of_workers(libs, source):
+    for lib in libs:
+        pipe = lib.Pipeline(2, 1, None, py_num_workers=1)
+        with pipe:
+            how = dict(source=source, num_outputs=2, batch=source is one_row, parallel=True)
+            pipe.set_outputs(*lib.fn.external_source(**how))
+        pipe.build()
+        with pytest.raises(IndexError):
+            pipe.run()
+
+
 def test_two_sources_of_one_name(libs):
     for lib in libs:
         with pytest.raises(RuntimeError):

@@ -57,7 +57,8 @@ def as_exception(failed: Failed, worker: str, task: Task, name: str) -> Exceptio
     """The exception to raise if a source raised: its own exception, with the worker's traceback as the cause."""
     where = f"{worker} {doing(task, name, failed.row)}"
     if failed.is_data:
-        return DataError(f"{failed.text}\nfrom {where.replace(' while it made', ', which made')}")
+        kind = DataError if failed.exception is None else type(pickle.loads(failed.exception))
+        return kind(f"{failed.text}\nfrom {where.replace(' while it made', ', which made')}")
     cause = RemoteTraceback(f"In {where}:\n{failed.traceback}")
     error: BaseException | None = None
     if failed.exception is not None:

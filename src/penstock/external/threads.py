@@ -194,6 +194,6 @@ def _make(calling: Calling, job: _Job, row: int) -> None:
             job.settle(row, error=e)
             return
         what = failure.doing(task, calling.name, row)
-        job.settle(row, error=DataError(f"{e}\nfrom worker thread {thread} {what}"))
+        job.settle(row, error=type(e)(f"{e}\nfrom worker thread {thread} {what}"))
     except BaseException:
         job.settle(row, error=WorkerError(traceback.format_exc()))
