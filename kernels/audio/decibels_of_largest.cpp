@@ -24,7 +24,7 @@ CLONES static void convert(float *__restrict out, const float *__restrict in, in
 static void run(const Tensor *out, const Tensor *in, const DecibelsOfLargestArgs &a, Scratch &) {
   const int64_t n = in->volume();
   const float found = largest(in->as<float>(), n);
-  convert(out->as<float>(), in->as<float>(), n, a, 1 / (found == 0 || found == -FLT_MAX ? 1 : found));
+  convert(out->as<float>(), in->as<float>(), n, a, 1 / (found > 0 ? found : 1));
 }
 
 EXPORT_KERNEL(decibels_of_largest, DecibelsOfLargestArgs, run)

@@ -45,7 +45,7 @@ DEVICE void decibels_convert(const Launch &l) {
     const Tensor in = l.tensors[1][sample];
     float *y = l.tensors[0][sample].as<float>();
     const float found = value_of(((const uint32_t *)l.scratch)[sample]);
-    const float unit = 1 / (found == 0 || found <= -3.402823466e38f ? 1.0f : found);
+    const float unit = 1 / (found > 0 ? found : 1.0f);
     each_decibel_run(in.as<float>(), volume_of(in), [&](int64_t i, const float(&x)[kDecibelRun], int n) {
       float converted[kDecibelRun] __attribute__((aligned(16)));
 #pragma unroll

@@ -136,6 +136,7 @@ VALUES = {
     "pad, shape": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES), shape=numbers(m, [5], [8, 6], [6])),
     "pad, align": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES), align=numbers(m, [5], [4, 3], [4])),
     "pad, one for all": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES), align=[5]),
+    "pad, no axes in a sample": lambda m: m.fn.pad(images(m), axes=numbers(m, [-1], [], [0]), align=[4]),
     "pad, largest": lambda m: m.fn.pad(images(m), axes=numbers(m, *AXES)),
     "slice, one of two": lambda m: m.fn.slice(images(m), shape=numbers(m, [1], [2, 2], [1])),
     "slice, one of two axes": lambda m: m.fn.slice(
@@ -332,3 +333,29 @@ def test_remainders(theirs, program):
         return "error" if isinstance(found, str) else found
 
     assert of(penstock) == of(theirs)
+
+
+# Signals --------------------------------------------------------------------------------------------------------------
+
+SIGNALS = {
+    "windows that do not divide 8192": lambda m: m.fn.nonsilent_region(numbers(m, *[range(40)] * 3), window_length=5),
+    "of floats": lambda m: m.fn.nonsilent_region(floats(m, *[range(40)] * 3), window_length=5),
+    "an interval that is no multiple": lambda m: m.fn.nonsilent_region(
+        numbers(m, *[range(40)] * 3, dtype="i2"), window_length=5, reset_interval=8
+    ),
+    "nothing is positive": lambda m: m.fn.to_decibels(floats(m, [-5, -7], [0, 0], [-1, 4])),
+    "a reference of zero": lambda m: m.fn.to_decibels(floats(m, [1], [2], [3]), reference=0.0),
+}
+
+
+@pytest.mark.parametrize("program", SIGNALS)
+def test_signals(theirs, program):
+    import penstock
+
+    ours = [result(m, lambda m=m: SIGNALS[program](m)) for m in (penstock, theirs)]
+    if isinstance(ours[1], str):
+        assert isinstance(ours[0], str)
+    else:
+        for (a, *kind), (b, *other) in zip(*ours):
+            assert kind == other
+            np.testing.assert_allclose(np.array(a), np.array(b), rtol=1e-6)

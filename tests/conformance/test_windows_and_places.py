@@ -113,6 +113,14 @@ WINDOWS = {
         m, given(m, [1], [0, 1], [1]), given(m, [1], [2, 2], [1]), axes=given(m, [0], [1, 3], [0])
     ),
     "booleans": lambda m, cut: cut(m, given(m, [1], [0], [1], dtype="?"), given(m, [1], [1], [1], dtype="?"), axes=[0]),
+    "no axes": lambda m, cut: cut(m, start=[1, 1, 1], end=[2, 2, 2], axes=[]),
+    "no axes of an image": lambda m, cut: cut(m, start=[1, 1], end=[2, 2], axes=[]),
+    "no names": lambda m, cut: cut(m, start=1, end=2, axis_names=""),
+    "no axes in a sample": lambda m, cut: cut(m, start=1, end=2, axes=given(m, [0], [], [1])),
+    "no axes in any sample": lambda m, cut: cut(m, start=1, end=2, axes=given(m, [], [], [])),
+    "inputs, no axes": lambda m, cut: cut(
+        m, given(m, [1] * 3, [1] * 3, [1] * 3), given(m, [1] * 3, [1] * 3, [1] * 3), axes=[]
+    ),
     # By arguments:
     "arguments": lambda m, cut: cut(
         m, start=given(m, [1], [0, 1], [1]), shape=given(m, [1], [2, 2], [1]), axes=given(m, *AXES)
@@ -134,6 +142,8 @@ WINDOWS = {
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows(theirs, operator, window):
+    if operator == "image_slice" and ("no axes" in window or window == "no names"):
+        pytest.skip("DALI takes the window from memory that it has not set")
     assert_alike(theirs, lambda m: WINDOWS[window](m, OPERATORS[operator]))
 
 

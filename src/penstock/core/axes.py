@@ -17,6 +17,10 @@ def rows_of(x: Spec) -> np.ndarray:
     return np.arange(x.n)[:, None]
 
 
+def all_axes(x: Spec) -> np.ndarray:
+    return np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim))
+
+
 def axes_named(x: Spec, names: str, layout: str) -> np.ndarray:
     """The axes of `layout` (the layout of x, or the one assumed for it) that are called `names`."""
     missing = [c for c in names if c not in layout]
@@ -40,16 +44,23 @@ def axes_at(x: Spec, axes: np.ndarray) -> np.ndarray:
 
 
 def axes_given(a: Arguments, x: Spec) -> tuple[np.ndarray, np.ndarray | None]:
-    """Returns the argument `axes`, which is `ragged`, as (n, k). If samples have different numbers of axes, also
-    returns a mask (n, k), true for the axes the sample names. The other entries are axes it does not name; they must
-    not be processed."""
+    """Returns the argument `axes`, which is `ragged`, as (n, k). Samples that name none mean all. If samples have
+    different numbers of axes, also returns a mask (n, k), true for the axes the sample names. The other entries are
+    axes it does not name; they must not be processed."""
+    n = x.ndim
     lengths = a.lengths("axes")
     k = a.axes.shape[1]
+    if k == 0:
+        return all_axes(x), None
     if bool((lengths == k).all()):
         return axes_at(x, a.axes), None
-    n = x.ndim
+    axes, none = a.axes.astype("i8"), lengths == 0
+    if bool(none.any()):
+        k = max(k, n)
+        axes = np.pad(axes, ((0, 0), (0, k - axes.shape[1])))
+        axes[none] = np.pad(np.arange(n), (0, k - n))
+        lengths = np.where(none, n, lengths)
     own = np.arange(k) < lengths[:, None]
-    axes = a.axes.astype("i8")
     SampleErrors.where(
         (own & ((axes < -n) | (axes >= n))).any(axis=1) | (lengths > n),
         lambda i: f"axes {axes[i][own[i]].tolist()} are not those of an input of {n} dimensions, [{-n}, {n - 1}]",

@@ -54,7 +54,7 @@ TestNonsilentRegion = op_test(
     args=ARGUMENTS,
     make_input=bursts,
     errors=[
-        ({"window_length": 100, "reset_interval": 150}, ValueError, "multiple of the window_length of 100, or -1"),
+        ({"window_length": 100, "reset_interval": 150}, RuntimeError, "multiple of the window_length of 100, or -1"),
         ({"reference_power": -1.0}, ValueError, "reference_power takes a positive number"),
         ({"reference_power": 0.0}, ValueError, "reference_power takes a positive number; got 0.0"),
     ],

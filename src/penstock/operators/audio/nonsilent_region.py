@@ -41,18 +41,14 @@ class NonsilentRegion(Operator):
     reset_interval = Arg(
         int,
         8192,
-        "Number of samples after which running sums are computed anew, a multiple of `window_length`; -1: never.",
+        "Number of samples after which running sums of float32 are computed anew, a multiple of `window_length`; -1: "
+        "never. It has no effect on integers, whose sums are exact.",
     )
 
     def setup(self) -> None:
         v = self.values
         if v["window_length"] < 1:
             raise ValueError(f"window_length takes a positive number of samples; got {v['window_length']}")
-        if v["reset_interval"] != -1 and (v["reset_interval"] < 1 or v["reset_interval"] % v["window_length"]):
-            raise ValueError(
-                f"reset_interval takes a multiple of the window_length of {v['window_length']}, or -1; got "
-                f"{v['reset_interval']}"
-            )
         if v["reference_power"] < 0 or ("reference_power" in self.given and not v["reference_power"] > 0):
             raise ValueError(f"reference_power takes a positive number; got {v['reference_power']}")
 
@@ -64,6 +60,9 @@ class NonsilentRegion(Operator):
             raise TypeError(f"input type {x.dtype.name} is not supported; supported: {', '.join(_TYPES)}")
         if x.ndim != 1:
             raise ValueError(f"a signal has one dimension; the input has {x.ndim}")
+        interval, window = a.reset_interval, a.window_length
+        if x.dtype.kind == "f" and interval != -1 and (interval < 1 or interval % window):
+            raise ValueError(f"reset_interval takes a multiple of the window_length of {window}, or -1; got {interval}")
 
     def outputs(self, a: Arguments, x: Spec) -> tuple[Spec, ...]:
         return Spec.uniform(x.n, (), "i4"), Spec.uniform(x.n, (), "i4")

@@ -27,8 +27,17 @@ class ToDecibels(FloatOnly):
 
     kernel = "audio/decibels"
     multiplier = Arg(float, 10.0, "10 for powers, 20 for magnitudes.")
-    reference = Arg(float, 0.0, "Value that corresponds to 0 dB; 0: the largest element of the sample.")
+    reference = Arg(
+        float,
+        0.0,
+        "Value that corresponds to 0 dB. If it is not given, the largest element of the sample, or 1 if none is "
+        "positive; 0 is an error, as in DALI.",
+    )
     cutoff_db = Arg(float, -200.0, "Smallest value of the output, in decibels.")
+
+    def setup(self) -> None:
+        if "reference" in self.given and self.values["reference"] == 0:
+            raise ValueError("reference can't be zero; leave it out for the largest element of each sample")
 
     def outputs(self, a: Arguments, x: Spec) -> Spec:
         return x.like()

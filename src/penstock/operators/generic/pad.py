@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_given, axes_named, for_axes, rows_of
+from ...core.axes import all_axes, axes_given, axes_named, for_axes, rows_of
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.kernels import MAX_DIMS
@@ -64,9 +64,7 @@ class Pad(Operator):
         """Axes (n, k), and which of them are valid for each sample (None: all)."""
         if a.axis_names:
             return axes_named(x, a.axis_names, x.layout), None
-        if a.axes is None or a.axes.shape[1] == 0:
-            return np.broadcast_to(np.arange(x.ndim), (x.n, x.ndim)), None
-        return axes_given(a, x)
+        return (all_axes(x), None) if a.axes is None else axes_given(a, x)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
         extent = a.native.zeros((x.n, MAX_DIMS), "i8")

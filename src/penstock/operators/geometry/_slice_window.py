@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.axes import axes_given, axes_named, for_axes, rows_of
+from ...core.axes import all_axes, axes_given, axes_named, for_axes, rows_of
 from ...core.batch import Batch, Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
@@ -29,7 +29,7 @@ class SliceWindow(Operator, abstract=True):
     axes = PerSample(
         [int],
         [1, 0],
-        "Axes of the window, in the order of the values. Negative values count from the last.",
+        "Axes of the window, in the order of the values. Negative values count from the last; none means all.",
         ragged=True,
     )
     axis_names = Arg(Layout, Layout("WH"), "Names of the axes of the window, instead of `axes`.")
@@ -58,6 +58,8 @@ class SliceWindow(Operator, abstract=True):
             raise ValueError("give the window by start, end, shape, ... or by two more inputs, anchor and shape")
         if "axes" in self.given:
             axes, own = axes_given(a, x)
+        elif not a.axis_names:
+            axes, own = all_axes(x), None
         else:  # without a layout, the input is treated as an image or a volume
             axes = axes_named(x, a.axis_names, x.layout or {2: "HW", 3: "HWC", 4: "DHWC"}.get(x.ndim, ""))
             own = None
