@@ -338,10 +338,15 @@ def test_remainders(theirs, program):
 # Signals --------------------------------------------------------------------------------------------------------------
 
 SIGNALS = {
-    "windows that do not divide 8192": lambda m: m.fn.nonsilent_region(numbers(m, *[range(40)] * 3), window_length=5),
-    "of floats": lambda m: m.fn.nonsilent_region(floats(m, *[range(40)] * 3), window_length=5),
-    "an interval that is no multiple": lambda m: m.fn.nonsilent_region(
-        numbers(m, *[range(40)] * 3, dtype="i2"), window_length=5, reset_interval=8
+    "windows that do not divide 8192": lambda m: tuple(
+        m.fn.nonsilent_region(numbers(m, *[range(40)] * 3), window_length=5)
+    ),
+    "of floats": lambda m: tuple(m.fn.nonsilent_region(floats(m, *[range(40)] * 3), window_length=5)),
+    "an interval that is no multiple": lambda m: tuple(
+        m.fn.nonsilent_region(numbers(m, *[range(40)] * 3, dtype="i2"), window_length=5, reset_interval=8)
+    ),
+    "an interval of no sample": lambda m: tuple(
+        m.fn.nonsilent_region(numbers(m, *[range(40)] * 3), window_length=5, reset_interval=0)
     ),
     "nothing is positive": lambda m: m.fn.to_decibels(floats(m, [-5, -7], [0, 0], [-1, 4])),
     "a reference of zero": lambda m: m.fn.to_decibels(floats(m, [1], [2], [3]), reference=0.0),
