@@ -30,21 +30,23 @@ static void run(const Tensor *out, const Tensor *in, const PreemphasisFilterArgs
       filter(to, x + first, m, a.coeff);
     });
   }
-  double values[kBlock + 1], filtered[kBlock];
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t m = n - first < kBlock ? n - first : kBlock;
-    for_numbers(in->dtype, [&](auto t) {
-      using In = decltype(t);
-      const In *x = in->as<In>();
-      values[0] = first ? (double)x[first - 1] : other < 0 ? 0 : (double)x[other];
+  for_numbers(in->dtype, [&](auto t) {
+    using In = decltype(t);
+    using Real = typename PreemphasisReal<In>::type;
+    const In *x = in->as<In>();
+    Real values[kBlock + 1], filtered[kBlock];
+    for (int64_t first = 0; first < n; first += kBlock) {
+      const int64_t m = n - first < kBlock ? n - first : kBlock;
+      values[0] = first ? (Real)x[first - 1] : other < 0 ? 0 : (Real)x[other];
       convert(values + 1, x + first, m);
-    });
-    filter(filtered, values + 1, m, (double)a.coeff);
-    for_numbers(out->dtype, [&](auto t) {
-      using Out = decltype(t);
-      convert(out->as<Out>() + first, (const double *)filtered, m);
-    });
-  }
+      filter(filtered, values + 1, m, (Real)a.coeff);
+      for_numbers(out->dtype, [&](auto o) {
+        using Out = decltype(o);
+        convert(out->as<Out>() + first, (const Real *)filtered, m);
+        if (!first && other < 0) *out->as<Out>() = saturate<Out>(x[0]);  // with all its digits
+      });
+    }
+  });
 }
 
 EXPORT_KERNEL(preemphasis_filter, PreemphasisFilterArgs, run)

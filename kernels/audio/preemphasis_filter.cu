@@ -6,19 +6,9 @@
 
 constexpr int kPreemphasisRun = 4, kPreemphasisAtOnce = 2;  // consecutive elements, and runs per thread
 
-// The type of the computation, as on the CPU.
-template <class Out, class In>
-struct PreemphasisReal {
-  typedef double type;
-};
-template <>
-struct PreemphasisReal<float, float> {
-  typedef float type;
-};
-
 template <class Out, class In>
 DEVICE void preemphasis_filter_all(const Launch &l) {
-  typedef typename PreemphasisReal<Out, In>::type Real;
+  typedef typename PreemphasisReal<In>::type Real;
   constexpr int V = kPreemphasisRun, U = kPreemphasisAtOnce;
   FOR_SAMPLES(sample, l) {
     const PreemphasisFilterArgs a = ((const PreemphasisFilterArgs *)l.args[0])[sample];
@@ -44,6 +34,7 @@ DEVICE void preemphasis_filter_all(const Launch &l) {
 #pragma unroll
         for (int j = 0; j < V; j++)
           filtered[j] = saturate<Out>((Real)values[k][j] - (Real)a.coeff * (Real)(j ? values[k][j - 1] : before[k]));
+        if (!i && other < 0) filtered[0] = saturate<Out>(values[k][0]);  // with all its digits
         store_run(y + i, filtered, 0, n - i < V ? (int)(n - i) : V);
       }
     }

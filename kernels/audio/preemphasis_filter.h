@@ -11,6 +11,16 @@ struct PreemphasisFilterArgs {
   int32_t border;
 };
 
+// The type of the computation: float, as in DALI, unless the input has more.
+template <class In>
+struct PreemphasisReal {
+  typedef float type;
+};
+template <>
+struct PreemphasisReal<double> {
+  typedef double type;
+};
+
 // The index of the element used before the first one; -1 for zero.
 SHARED int64_t element_before_first(int border, int64_t n) {
   if (border == PREEMPHASIS_CLAMP) return 0;

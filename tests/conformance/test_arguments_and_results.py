@@ -348,6 +348,13 @@ SIGNALS = {
     "an interval of no sample": lambda m: tuple(
         m.fn.nonsilent_region(numbers(m, *[range(40)] * 3), window_length=5, reset_interval=0)
     ),
+    # 35 - 0.3 * 105 is 3.5 in float and less in double.
+    "halves of emphasized integers": lambda m: m.fn.preemphasis_filter(
+        numbers(m, *[[27, 35, 14, 25]] * 3, dtype="u1"), preemph_coeff=0.3, dtype=m.types.UINT8
+    ),
+    "a first integer of many digits": lambda m: m.fn.preemphasis_filter(
+        numbers(m, *[[2**30 + 1, 5]] * 3), border="zero", dtype=m.types.INT32
+    ),
     "nothing is positive": lambda m: m.fn.to_decibels(floats(m, [-5, -7], [0, 0], [-1, 4])),
     "a reference of zero": lambda m: m.fn.to_decibels(floats(m, [1], [2], [3]), reference=0.0),
 }
@@ -363,4 +370,4 @@ def test_signals(theirs, program):
     else:
         for (a, *kind), (b, *other) in zip(*ours):
             assert kind == other
-            np.testing.assert_allclose(np.array(a), np.array(b), rtol=1e-6)
+            np.testing.assert_allclose(np.array(a), np.array(b), rtol=1e-6 if kind[0].startswith("FLOAT") else 0)
