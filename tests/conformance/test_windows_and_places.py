@@ -45,12 +45,12 @@ def outcome(m, define, n):
         return "error"
 
 
-def assert_alike(theirs, define, n=3):
+def assert_alike(theirs, define, n=3, ulps=0):
     want, got = outcome(theirs, define, n), outcome(penstock, define, n)
     if "error" in (want, got):
         assert want == got
     else:
-        problem = oracle.compare(want, got, oracle.Bound(ulps=0), oracle.Tally())
+        problem = oracle.compare(want, got, oracle.Bound(ulps=ulps), oracle.Tally())
         assert not problem, problem
 
 
@@ -199,6 +199,30 @@ def test_nearest_pixels_in_regions(theirs, layout, seed):
     region = {"roi_start": [float(v) for v in begin], "roi_end": [float(v) for v in end]}
     region |= {"interp_type": "INTERP_NN", "size": [float(v) for v in rng.integers(1, 90, axes)]}
     assert_nearest(theirs, "resize", images, layout, region)
+
+
+@pytest.mark.parametrize("axis", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("angle", [45.0, -45.0, 60.0, 135.0, 405.0])
+def test_volumes_whose_axes_are_turned_equally(theirs, axis, angle):
+    """Which extents are odd depends on the digits of the matrix."""
+    volumes = [np.zeros(shape, "u1") for shape in ((1, 8, 1, 1), (5, 6, 6, 1), (3, 8, 5, 1))]
+    assert_alike(
+        theirs,
+        lambda m: m.fn.rotate(
+            given(m, *volumes, dtype="u1", layout="DHWC"),
+            angle=angle,
+            axis=axis,
+            fill_value=1,
+            interp_type=m.types.INTERP_NN,
+        ),
+    )
+
+
+def test_turned_boxes_of_samples_without_any(theirs):
+    boxes = [np.zeros((0, 5)), np.float32([[0.2, 0.3, 0.6, 0.5]]), np.zeros((0, 0))]
+    assert_alike(
+        theirs, lambda m: m.fn.bbox_rotate(given(m, *boxes, dtype="f4"), angle=30.0, input_shape=[20, 30]), ulps=8
+    )
 
 
 def assert_nearest(theirs, operator, images, layout, kwargs):

@@ -92,7 +92,10 @@ class BBoxRotate(Operator):
 
     def outputs(self, a: Arguments, *inputs: Spec) -> Spec | tuple[Spec, ...]:
         """Maximum shapes of the outputs."""
-        return tuple(x.like(layout="") for x in inputs)
+        boxes, *labels = inputs
+        rows = boxes.shape.copy()
+        rows[:, 1] = 4  # also of samples without boxes, whose rows may have any length
+        return (boxes.like(shape=rows, layout=""), *(x.like(layout="") for x in labels))
 
     def params(self, a: Arguments, *specs: Spec) -> dict[str, Any]:
         v = self.values

@@ -46,7 +46,9 @@ class Rotate(Warp):
         elif self.values["keep_size"]:
             canvas = extent
         else:
-            canvas = _enclosing(a, self._rotation(a, dims, radians.astype("f8")), extent)
+            # DALI computes sizes of images in double, of volumes in float, where both axes of 45 degrees are equal.
+            exact = self._rotation(a, dims, radians.astype("f8")) if dims == 2 else rotation
+            canvas = _enclosing(a, exact, extent)
         a.canvas = np.stack(canvas[::-1], axis=1)
         # In float32 and in DALI's order, which determine ties.
         columns, back = [], [e.astype("f4") * np.float32(-0.5) for e in canvas]
