@@ -15,11 +15,14 @@ EXPORT int64_t crop_windows(const int64_t *shape, int64_t n, int32_t ndim, int32
   for (int64_t i = 0; i < n; i++) {
     const int64_t j = i * ndim + d;
     constexpr float kHuge = 1e15f;  // larger than any image, and far below the largest integer
-    extent[j] = size && size[i] >= 1 ? (int64_t)(size[i] < kHuge ? size[i] : kHuge) : shape[j];
-    if (!(position[i] >= 0 && position[i] <= 1) || (size && !std::isfinite(size[i]))) {
+    const bool is_cropped = size && size[i] >= 1;
+    extent[j] = is_cropped ? (int64_t)(size[i] < kHuge ? size[i] : kHuge) : shape[j];
+    // As in DALI, the position of what is not cropped may be anything.
+    if ((size && !std::isfinite(size[i])) || (is_cropped && !(position[i] >= 0 && position[i] <= 1))) {
       bad++;
       continue;
     }
+    if (!is_cropped) continue;
     double place = (double)position[i] * (double)(shape[j] - extent[j]);
     start[j] = (int64_t)std::trunc(truncate ? place : place + std::copysign(0.5, place));
   }

@@ -150,6 +150,16 @@ def test_windows(theirs, operator, window):
 # Pixels chosen by INTERP_NN -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [{}, {"crop_h": 2.0, "crop_w": 1.0}])
+@pytest.mark.parametrize("name", ["crop", "crop_mirror_normalize"])
+@pytest.mark.parametrize("position", [{"crop_pos_x": -0.5}, {"crop_pos_y": 1.5}, {"crop_pos_z": 2.0}])
+def test_positions_of_what_is_not_cropped(theirs, name, size, position):
+    def define(m):
+        return getattr(m.fn, name)(given(m, *IMAGES, dtype="u1", layout="HWC"), **size, **position)
+
+    assert_alike(theirs, define)
+
+
 def numbered(layout, shape):
     """Every pixel has a number of its own."""
     extents = dict(zip("DHW" if "D" in layout else "HW", shape), C=1)

@@ -233,13 +233,13 @@ class CropWindow(WindowedInput, abstract=True):
                 *(self.values["rounding"] == "truncate", at_start, at_extent),
             )
             if outside:
-                size = sizes.get(name, position)
+                size = sizes[name]
                 SampleErrors.where(
                     ~np.isfinite(size),
                     lambda i, s=size, n=name: f"the size of the window along {n} must be finite, got {s[i]:g}",
                 )
                 SampleErrors.where(
-                    ~((position >= 0) & (position <= 1)),
+                    (size >= 1) & ~((position >= 0) & (position <= 1)),
                     lambda i, p=position, n=name: f"the position {p[i]:g} of the window along {n} is outside of [0, 1]",
                 )
         self.place(a, x, start, extent)
