@@ -98,7 +98,7 @@ TestCrop = op_test(
         ({"crop": (4, 4)}, RuntimeError, "can't be placed out of bounds"),
         ({"crop": (4, 4), "crop_h": 4, "crop_w": 4}, ValueError, "not both"),
         ({"crop_w": 4}, ValueError, "together"),
-        ({"crop_pos_y": -0.5}, RuntimeError, r"outside of \[0, 1\]"),
+        ({"crop_h": 2, "crop_w": 2, "crop_pos_y": -0.5}, RuntimeError, r"outside of \[0, 1\]"),
         ({"out_of_bounds_policy": "border"}, ValueError, "supported: error, constant"),
         ({"dtype": types.INT32}, RuntimeError, "no conversion from uint8"),
         ({"crop": (9, 20), "out_of_bounds_policy": "edge"}, RuntimeError, "no border to repeat"),

@@ -130,7 +130,7 @@ TestCropMirrorNormalize = op_test(
         ({"crop": (4, 4), "crop_h": 4, "crop_w": 4}, ValueError, "not both"),
         ({"crop_h": 4}, ValueError, "together"),
         ({"crop": (4,)}, ValueError, r"\(height, width\)"),
-        ({"crop_pos_x": 1.5}, RuntimeError, r"outside of \[0, 1\]"),
+        ({"crop_h": 2, "crop_w": 2, "crop_pos_x": 1.5}, RuntimeError, r"outside of \[0, 1\]"),
         ({"out_of_bounds_policy": "edge"}, ValueError, "supported: error, constant"),
         ({"rounding": "floor"}, ValueError, "round, truncate"),
         ({"output_layout": "FCHW"}, RuntimeError, "not made of the axes"),
