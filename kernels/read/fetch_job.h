@@ -63,8 +63,9 @@ class FetchJob {
   // Bytes that a run will read; -1 if unknown.
   int64_t bytes_of(int run) const { return runs[run].bytes; }
 
-  // Tells the storage which objects the batch reads.
+  // Tells the storage which objects in buckets the batch reads.
   void tell_names() {
+    if (!storage->signs_urls()) return;
     std::vector<std::string> names;
     std::string full;
     int64_t before = -1;
@@ -72,7 +73,7 @@ class FetchJob {
       const int64_t object = spans_[order_.empty() ? run.first : order_[run.first]].object;
       if (object == before || object < 0 || object >= f.n_objects) continue;
       before = object;
-      if (const char *const text = name(object, full); storage->needs_signed_url(text)) names.emplace_back(text);
+      if (const char *const text = name(object, full); is_in_bucket(text)) names.emplace_back(text);
     }
     if (!names.empty()) storage->will_read(names);
   }

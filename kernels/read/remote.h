@@ -14,7 +14,7 @@ class RemoteStorage : public Storage {
   // Names that are not URLs are local files.
   std::shared_ptr<Object> open(const char *name, Way way) override;
   // With a cache, the objects to request are known only after looking into it.
-  bool needs_signed_url(const char *name) const override { return !cache_ && is_in_bucket(name); }
+  bool signs_urls() const override { return !cache_; }
   void will_read(const std::vector<std::string> &names) override { queue_.will_read(names); }
   bool ask_ahead(const char *name, int64_t offset, int64_t length) override;
   void drop_asked() override { queue_.drop_asked(); }

@@ -43,8 +43,8 @@ class Storage {
   virtual ~Storage() = default;
   // Fails with the reason. Holds no lock while waiting.
   virtual std::shared_ptr<Object> open(const char *name, Way way) = 0;
-  // Tells which objects will be read soon. Only those need to be told whose URL has to be signed.
-  virtual bool needs_signed_url(const char *) const { return false; }
+  // Whether it has to be told which objects in buckets will be read soon, as their URLs have to be signed.
+  virtual bool signs_urls() const { return false; }
   virtual void will_read(const std::vector<std::string> &) {}
   // Requests bytes that this thread will soon read from the object (length -1: to the end), if that is possible without
   // waiting. Returns whether it was.
