@@ -5,17 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 #include "core/native_time.h"
 #include "core/python.h"
 #include "read/parsed_sample.h"
-
-static int64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
+#include "read/waiting.h"
 
 // Nanoseconds per run (per processor) that justify one more thread: the result is at most processors / kWorthAThread
 // runs per second. Runs that take less than kTooShort wait for nothing; more threads than processors would only wake

@@ -6,14 +6,12 @@
 #include "read/http_head.h"
 #include "read/http_socket.h"
 #include "read/remote_queue.h"
+#include "read/waiting.h"
 
 struct HttpUrl {
   const Tls *tls;                        // null for http://
   std::string server, host, port, path;  // server: scheme, host and port
 };
-
-// How often a waiting thread checks whether its result is still wanted.
-constexpr int64_t kLookNs = 200000000;
 
 // Calls check at least every `kLookNs`, except during a DNS look-up, whether to keep waiting. They throw Lost, Busy,
 // NotForUs, NoTls, or, if cancelled, what `fail` throws.

@@ -12,19 +12,14 @@
 #include "core/memory.h"
 #include "read/http_client.h"
 #include "read/signed_urls.h"
+#include "read/waiting.h"
 
 namespace {
 
 constexpr int64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
-// How often a waiting thread checks whether its result is still wanted.
-constexpr auto kLook = std::chrono::milliseconds(200);
+constexpr std::chrono::nanoseconds kLook(kLookNs);
 constexpr int64_t kFirstDelay = 50 * kMillisecond, kLongestDelay = 10 * kSecond;
 constexpr int64_t kSilent = 3 * kSecond;  // retries are silent for this long, then there is a warning
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 uint64_t hash_of(const std::string &text) { return std::hash<std::string>()(text); }
 

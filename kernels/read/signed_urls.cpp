@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read/signed_urls.h"
 
-#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <utility>
+
+#include "read/waiting.h"
 
 static constexpr int64_t kSecond = 1000000000;
 // They are valid for an hour (signed_urls.py); a request takes up to five minutes.
 static constexpr int64_t kUsedFor = 50 * 60 * kSecond;
 static constexpr int64_t kLeftFor = 60 * kSecond;
 static constexpr size_t kMost = 8192;  // in each of the two maps
-static constexpr auto kLook = std::chrono::milliseconds(200);
-
-static int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // With the slash behind it.
 static std::string bucket(const std::string &name) { return name.substr(0, name.find('/', name.find("://") + 3) + 1); }
@@ -94,7 +89,7 @@ std::string SignedUrls::find(const std::string &name, bool now, bool (*is_unwant
       if (url && url->signed_ns) return url->text;
       if (now) return "";
       if (url) {
-        answered_.wait_for(lock, kLook);
+        answered_.wait_for(lock, std::chrono::nanoseconds(kLookNs));
         if (is_unwanted(of)) return "";
         continue;
       }

@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
+from moments import failure
 
 IMAGE = (np.arange(126, dtype="u1").reshape(6, 7, 3), "HWC")
 CHW = (IMAGE[0].transpose(2, 0, 1).copy(), "CHW")
@@ -213,22 +213,15 @@ def mistake(fn, types, make, name, inputs, kwargs):
     source = fn.external_source
     for part in name.split("."):
         fn = getattr(fn, part)
-    moment = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            pipe = make(batch_size=2, num_threads=1, device_id=None, seed=1, prefetch_queue_depth=1)
-            with pipe:
-                given = [source(source=Twice(a), layout=layout) for a, layout in inputs]
-                out = fn(*given, **kwargs)
-                pipe.set_outputs(*(out if isinstance(out, (list, tuple)) else (out,)))
-            moment = 1
-            pipe.build()
-            moment = 2
-            pipe.run()
-        except Exception as e:
-            return moment, e
-    return 3, None
+
+    def define():
+        given = [source(source=Twice(a), layout=layout) for a, layout in inputs]
+        return fn(*given, **kwargs)
+
+    return failure(
+        lambda: make(batch_size=2, num_threads=1, device_id=None, seed=1, prefetch_queue_depth=1),
+        define,
+    )
 
 
 # Parts of DALI's error messages that programs search for.

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from test_pipeline_face import fed
 
 ROWS = np.zeros((2, 1), "f4")
 PIXELS = np.arange(24, dtype="u1").reshape(2, 3, 4)
@@ -33,14 +34,6 @@ def libs():
         )
         for m, functions, t in ((theirs, their_math, their_tensors), (penstock, math, tensors))
     )
-
-
-def fed(m, depth=2, **kwargs):
-    pipe = m.Pipeline(2, 1, None, prefetch_queue_depth=depth, **kwargs)
-    with pipe:
-        pipe.set_outputs(m.fn.external_source(name="x"))
-    pipe.build()
-    return pipe
 
 
 def pulled(m, *args, **kwargs):

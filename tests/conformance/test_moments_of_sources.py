@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """When sources are started, and when and how mistakes in them are reported: the same in both libraries, or earlier."""
 
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from moments import failure
 
 ROWS = np.zeros((2, 1), "f4")
 MOMENTS = ("definition", "build", "run", "never")
@@ -194,22 +194,12 @@ MISTAKES = {
 
 def mistake(lib, kwargs):
     """When the error is raised, and the exception."""
-    moment = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            dtype = {"dtype": kwargs["dtype"](lib.types)} if "dtype" in kwargs else {}
-            pipe = lib.Pipeline(2, 1, None)
-            with pipe:
-                out = lib.fn.external_source(**{**kwargs, **dtype})
-                pipe.set_outputs(*(out if isinstance(out, list) else [out]))
-            moment = 1
-            pipe.build()
-            moment = 2
-            pipe.run()
-        except Exception as e:
-            return moment, e
-    return 3, None
+
+    def define():
+        dtype = {"dtype": kwargs["dtype"](lib.types)} if "dtype" in kwargs else {}
+        return lib.fn.external_source(**{**kwargs, **dtype})
+
+    return failure(lambda: lib.Pipeline(2, 1, None), define)
 
 
 @pytest.mark.parametrize("case", MISTAKES)

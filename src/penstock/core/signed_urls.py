@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from .store_options import given_for, kind_of
+from .store_options import endpoint, given_for, is_on, kind_of
 
 VALID_FOR = timedelta(hours=1)  # native code uses them for 50 minutes
 # With these, a request for an object needs headers that a URL can't have.
@@ -33,12 +33,11 @@ def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> S
     given = given_for(kind, options)
     if kind == "s3" and any(given.get(k) for k in _IN_HEADERS):
         return None
-    if _is_true(given.get("skip_signature")):
+    shared = str(given.get("sas_key") or given.get("sas_token") or "").removeprefix("?") if kind == "az" else ""
+    if is_on(given, "skip_signature") or shared:
         at = {"s3": _amazon, "gs": _google, "az": _azure}[kind](given, bucket)
-        return None if at is None else (lambda paths: [f"{at}/{quote(os.fsencode(path))}" for path in paths])
-    if kind == "az" and (given.get("sas_key") or given.get("sas_token")):
-        query, at = str(given.get("sas_key") or given["sas_token"]).removeprefix("?"), _azure(given, bucket)
-        return None if at is None else (lambda paths: [f"{at}/{quote(os.fsencode(path))}?{query}" for path in paths])
+        query = f"?{shared}" if shared and not is_on(given, "skip_signature") else ""
+        return None if at is None else (lambda paths: [f"{at}/{quote(os.fsencode(path))}{query}" for path in paths])
     if kind == "az" and (not _ACCOUNT_KEYS & given.keys() or _is_emulated(given)):
         return None
     if kind == "gs" and ("base_url" in given or not _has_private_key(given)):
@@ -52,40 +51,31 @@ def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> S
     return sign
 
 
-def _is_true(value: Any) -> bool:
-    return str(value).lower() in ("true", "1", "yes", "on")
-
-
 # The addresses of buckets that anybody may read, or that have a signature for all of their objects.
 
 
-def _amazon(given: Mapping[str, Any], bucket: str) -> str | None:
-    endpoint = given.get("endpoint") or given.get("endpoint_url") or given.get("endpoint_url_s3")
+def _amazon(given: Mapping[str, Any], bucket: str) -> str:
     region = given.get("region") or given.get("default_region") or "us-east-1"
-    if _is_true(given.get("virtual_hosted_style_request")):
-        return str(endpoint).rstrip("/") if endpoint else f"https://{bucket}.s3.{region}.amazonaws.com"
-    return f"{str(endpoint or f'https://s3.{region}.amazonaws.com').rstrip('/')}/{bucket}"
+    is_virtual = is_on(given, "virtual_hosted_style_request")
+    own = f"https://{bucket}.s3.{region}.amazonaws.com" if is_virtual else f"https://s3.{region}.amazonaws.com"
+    at = endpoint("s3", given, own)
+    return at if is_virtual else f"{at}/{bucket}"
 
 
-def _google(given: Mapping[str, Any], bucket: str) -> str | None:
-    return f"{str(given.get('base_url') or 'https://storage.googleapis.com').rstrip('/')}/{bucket}"
+def _google(given: Mapping[str, Any], bucket: str) -> str:
+    return f"{endpoint('gs', given, 'https://storage.googleapis.com')}/{bucket}"
 
 
 def _azure(given: Mapping[str, Any], bucket: str) -> str | None:
     account = given.get("account_name")
-    if (
-        "@" in bucket
-        or not account
-        or _is_true(given.get("use_emulator"))
-        or _is_true(given.get("use_fabric_endpoint"))
-    ):
+    if "@" in bucket or not account or is_on(given, "use_emulator") or is_on(given, "use_fabric_endpoint"):
         return None
-    return f"{str(given.get('endpoint') or f'https://{account}.blob.core.windows.net').rstrip('/')}/{bucket}"
+    return f"{endpoint('az', given, f'https://{account}.blob.core.windows.net')}/{bucket}"
 
 
 def _is_emulated(given: Mapping[str, Any]) -> bool:
     """Whether the account is in the URL's path: obstore signs another path then than such servers check."""
-    return _is_true(given.get("use_emulator")) or bool(urlsplit(str(given.get("endpoint") or "")).path.strip("/"))
+    return is_on(given, "use_emulator") or bool(urlsplit(endpoint("az", given)).path)
 
 
 def _has_private_key(given: Mapping[str, Any]) -> bool:

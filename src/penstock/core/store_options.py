@@ -32,7 +32,7 @@ def complete(url: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any],
     given = given | options
     is_plain = any(str(given.get(name, "")).startswith("http://") for name in _ENDPOINTS[kind])
     if kind == "az":
-        is_plain |= str(given.get("use_emulator", "")).lower() in ("true", "1", "yes", "on")
+        is_plain |= is_on(given, "use_emulator")
     return f"gs://{rest}" if kind == "gs" else url, options, is_plain
 
 
@@ -46,6 +46,16 @@ def _short(kind: str, name: str) -> str:
 def kind_of(url: str) -> str:
     """The provider of a bucket: "s3", "gs" or "az"."""
     return _KINDS[url.partition("://")[0]]
+
+
+def is_on(given: Mapping[str, Any], name: str) -> bool:
+    return str(given.get(name, "")).lower() in ("true", "1", "yes", "on")
+
+
+def endpoint(kind: str, given: Mapping[str, Any], otherwise: str = "") -> str:
+    """The address of the store, without a slash at the end; `otherwise` if none is given."""
+    found = next((given[name] for name in _ENDPOINTS[kind] if given.get(name)), otherwise)
+    return str(found).rstrip("/")
 
 
 def given_for(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
