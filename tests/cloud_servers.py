@@ -162,3 +162,45 @@ class AzureServer(ObjectServer):
             f"<?xml version='1.0' encoding='utf-8'?><EnumerationResults ContainerName='{bucket}'>"
             f"<Prefix>{escape(prefix)}</Prefix><Blobs>{blobs}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
         ).encode()
+
+
+class AzureByToken(AzureServer):
+    """Requests need the token, or a signature by the key that it gives."""
+
+    account = "127"  # obstore signs rightly for hosts that begin with the account's name
+    token = "a-secret-token"
+    delegated_key = base64.b64encode(b"the key of a user").decode()
+    delegates = True  # whether the role allows to get such a key
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.keys_given = 0
+
+    def has_token(self, request: BaseHTTPRequestHandler) -> bool:
+        return request.headers.get("Authorization") == f"Bearer {self.token}"
+
+    def posted(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        if "comp=userdelegationkey" not in request.path or not self.has_token(request) or not self.delegates:
+            return 403, b"<Error><Code>AuthorizationPermissionMismatch</Code></Error>"
+        self.keys_given += 1
+        return 200, (
+            "<?xml version='1.0' encoding='utf-8'?><UserDelegationKey><SignedOid>an-object</SignedOid>"
+            "<SignedTid>a-tenant</SignedTid><SignedStart>2026-11-28T00:00:00Z</SignedStart>"
+            "<SignedExpiry>2999-01-01T00:00:00Z</SignedExpiry><SignedService>b</SignedService>"
+            f"<SignedVersion>2020-02-10</SignedVersion><Value>{self.delegated_key}</Value></UserDelegationKey>"
+        ).encode()
+
+    def refusal(self, request: BaseHTTPRequestHandler) -> tuple[int, bytes] | None:
+        query = dict(parse_qsl(urlsplit(request.path).query))
+        if self.has_token(request) or ("sig" in query and query["sig"] == self.url_signature(request, query)):
+            return None
+        return 403, b"<?xml version='1.0'?><Error><Code>AuthenticationFailed</Code></Error>"
+
+    def url_signature(self, request: BaseHTTPRequestHandler, query: dict[str, str]) -> str:
+        """As in "Create a user delegation SAS" of Azure's documentation, version 2020-12-06 to 2024-11-04."""
+        path = self.path_of(urlsplit(request.path).path)
+        names = ["sp", "st", "se", "", "skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid"]
+        names += ["sip", "spr", "sv", "sr", "snapshot", "ses", "rscc", "rscd", "rsce", "rscl", "rsct"]
+        lines = [query.get(name, "") if name else f"/blob/{self.account}/{path}" for name in names]
+        digest = hmac.new(base64.b64decode(self.delegated_key), "\n".join(lines).encode(), hashlib.sha256).digest()
+        return base64.b64encode(digest).decode()

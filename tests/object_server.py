@@ -70,6 +70,10 @@ class ObjectServer(ThreadingHTTPServer):
         """Status and body of the rejection of an unauthorised request."""
         return None
 
+    def posted(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to a POST request."""
+        return 405, b""
+
     def is_listing(self, query: dict[str, list[str]]) -> bool:
         return "list-type" in query
 
@@ -157,6 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self.send(*refusal)
         self.server.objects[path] = body
         return self.send(201, b"", {"ETag": etag(body), "Last-Modified": CHANGED})
+
+    def do_POST(self) -> None:
+        self.send(*self.server.posted(self, self.rfile.read(int(self.headers["Content-Length"] or 0))))
 
     def do_GET(self) -> None:
         server, parts = self.server, urlsplit(self.path)

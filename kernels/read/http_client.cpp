@@ -23,7 +23,10 @@ static std::string encoded(const std::string &path) {
 }
 
 // Returns false for URLs that the general client must request.
-bool HttpClient::parse(const std::string &text, HttpUrl *url) {
+bool HttpClient::parse(const std::string &with_token, HttpUrl *url) {
+  const size_t line = std::min(with_token.find('\n'), with_token.size());
+  const std::string text = with_token.substr(0, line);
+  if (line < with_token.size()) url->token = with_token.substr(line + 1);
   const bool has_tls = !text.compare(0, 8, "https://");
   if (!has_tls && text.compare(0, 7, "http://")) return false;
   const size_t begin = has_tls ? 8 : 7, path = std::min(text.find_first_of("/?#", begin), text.size());

@@ -35,7 +35,7 @@ class HttpClient {
   };
   static thread_local std::vector<Asked> asked_;  // sent ahead
   bool was_asked(const RemoteRequest &request, const std::string &url, Asked *found);
-  bool parse(const std::string &text, HttpUrl *url);
+  bool parse(const std::string &with_token, HttpUrl *url);
   const Tls *tls_of(const std::string &server);
   bool begin(HttpExchange &exchange, const RemoteRequest &request, const std::string &url, bool may_be_kept);
   void race(HttpExchange &first, HttpExchange &second);

@@ -96,11 +96,12 @@ void HttpExchange::expect(size_t head) {
 std::string HttpExchange::text_of_request() const {
   const RemoteRequest &r = request_;
   std::string t;
-  t.reserve(url.path.size() + url.host.size() + r.unless.size() + 160);
+  t.reserve(url.path.size() + url.host.size() + url.token.size() + r.unless.size() + 160);
   t.append(r.length == RemoteRequest::kOnlySize ? "HEAD " : "GET ").append(url.path).append(" HTTP/1.1\r\nHost: ");
   t.append(url.host);
   if (url.port != (url.tls ? "443" : "80")) t.append(":").append(url.port);
   t.append("\r\nUser-Agent: penstock\r\n");
+  if (!url.token.empty()) t.append(url.token).append("\r\n");
   if (r.length >= 0) {
     char range[80];
     snprintf(range, sizeof range, "Range: bytes=%lld-%lld\r\n", (long long)r.offset,

@@ -11,6 +11,7 @@
 struct HttpUrl {
   const Tls *tls;                        // null for http://
   std::string server, host, port, path;  // server: scheme, host and port
+  std::string token;                     // a line of the request's head, or ""
 };
 
 // Calls check at least every `kLookNs`, except during a DNS look-up, whether to keep waiting. They throw Lost, Busy,

@@ -257,7 +257,7 @@ void RemoteQueue::refuse(void *request, RemoteFailure why, const char *error) {
   taken_.erase(place);
 }
 
-void RemoteQueue::are_signed(void *request, const char *urls) {
+void RemoteQueue::are_signed(void *request, const char *urls, double used_for_s) {
   std::shared_ptr<RemoteRequest> r;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -265,7 +265,7 @@ void RemoteQueue::are_signed(void *request, const char *urls) {
     r = std::move(place->second);
     taken_.erase(place);
   }
-  signed_->answer(r->name, urls);
+  signed_->answer(r->name, urls, used_for_s);
 }
 
 // The queue lives until the process ends, as threads wait in it. Returns null if out of memory. Without `by_http`,
@@ -296,7 +296,9 @@ EXPORT void remote_refuse(RemoteQueue *queue, void *request, int32_t why, const 
   queue->refuse(request, (RemoteFailure)why, error);
 }
 EXPORT_SHORT(remote_refuse)
-EXPORT void remote_are_signed(RemoteQueue *queue, void *request, const char *urls) { queue->are_signed(request, urls); }
+EXPORT void remote_are_signed(RemoteQueue *queue, void *request, const char *urls, double used_for_s) {
+  queue->are_signed(request, urls, used_for_s);
+}
 EXPORT_LONG(remote_are_signed)
 EXPORT uint64_t remote_version(const char *tag) { return version_of(tag); }
 EXPORT_SHORT(remote_version)

@@ -104,7 +104,7 @@ class RemoteQueue {
   void has_begun(void *request);
   void is_unchanged(void *request);
   void refuse(void *request, RemoteFailure why, const char *error);
-  void are_signed(void *request, const char *urls);
+  void are_signed(void *request, const char *urls, double used_for_s);
 
   // Cancels what this thread reads once it is true. Null if it cannot be cancelled.
   static thread_local const std::atomic<bool> *unwanted;

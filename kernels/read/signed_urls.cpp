@@ -8,8 +8,6 @@
 #include "read/waiting.h"
 
 static constexpr int64_t kSecond = 1000000000;
-// They are valid for an hour (signed_urls.py); a request takes up to five minutes.
-static constexpr int64_t kUsedFor = 50 * 60 * kSecond;
 static constexpr int64_t kLeftFor = 60 * kSecond;
 static constexpr size_t kMost = 8192;  // in each of the two maps
 
@@ -41,7 +39,7 @@ SignedUrls::Url *SignedUrls::at(const std::string &name) {
     found = urls_.find(name);
   }
   const Url &url = found->second;
-  return !url.signed_ns || now_ns() - url.signed_ns < kUsedFor ? &found->second : nullptr;
+  return !url.until_ns || now_ns() < url.until_ns ? &found->second : nullptr;
 }
 
 void SignedUrls::want_one(const std::string &name) {
@@ -86,7 +84,7 @@ std::string SignedUrls::find(const std::string &name, bool now, bool (*is_unwant
       std::unique_lock<std::mutex> lock(mutex_);
       if (is_left(name)) return "";
       const Url *url = at(name);
-      if (url && url->signed_ns) return url->text;
+      if (url && url->until_ns) return url->text;
       if (now) return "";
       if (url) {
         answered_.wait_for(lock, std::chrono::nanoseconds(kLookNs));
@@ -109,11 +107,11 @@ std::string SignedUrls::take_wanted() {
   return std::exchange(wanted_, {});
 }
 
-void SignedUrls::answer(const std::string &names, const char *urls) {
-  const int64_t now = now_ns();
+void SignedUrls::answer(const std::string &names, const char *urls, double used_for_s) {
+  const int64_t until = now_ns() + (int64_t)(used_for_s * kSecond);
   std::lock_guard<std::mutex> lock(mutex_);
   for (const char *name = names.data(), *end = name + names.size(); name < end; name += strlen(name) + 1) {
-    add(name, {urls, now});
+    add(name, {urls, until});
     urls += strlen(urls) + 1;
   }
   answered_.notify_all();

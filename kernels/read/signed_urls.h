@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signed URLs of objects in buckets: with one, our own client reads an object without the store's credentials. Python
-// threads sign them (src/penstock/core/signed_urls.py), all that are wanted at the time in one call.
+// Signed URLs of objects in buckets, or URLs with a token in a line behind them: with one, our own client reads an
+// object without the store's client. Python threads make them (src/penstock/core/signed_urls.py), all that are wanted
+// at the time in one call.
 #pragma once
 #include <condition_variable>
 #include <functional>
@@ -23,13 +24,13 @@ class SignedUrls {
   void leave_bucket(const std::string &name);
 
   std::string take_wanted();  // their names, each null-terminated
-  // `urls`: as many, each null-terminated; "" for those that have none.
-  void answer(const std::string &names, const char *urls);
+  // `urls`: as many, each null-terminated; "" for those that have none. After `used_for_s` they are asked for again.
+  void answer(const std::string &names, const char *urls, double used_for_s);
 
  private:
   struct Url {
-    std::string text;       // "" if it can't be signed
-    int64_t signed_ns = 0;  // when it was; 0 until then
+    std::string text;      // "" if it can't be signed
+    int64_t until_ns = 0;  // 0 as long as it is wanted
   };
   Url *at(const std::string &name);
   void want_one(const std::string &name);

@@ -206,22 +206,24 @@ class Stores:
                     print(f"penstock: {e.reason}; trying again for up to {patience_s:.0f} s", file=sys.stderr)
                 time.sleep(min(10, 0.05 * 2**tries) * random.uniform(0.5, 1))
 
-    def signed(self, urls: Sequence[str]) -> list[str]:
-        """URLs by which native code can read objects of buckets for an hour; "" for those that it can't."""
+    def signed(self, urls: Sequence[str]) -> signed_urls.Signed:
+        """URLs by which native code can read objects of buckets; "" for those that it can't."""
         paths: dict[str, list[int]] = {}
         for i, url in enumerate(urls):
             paths.setdefault(_bucket(url), []).append(i)
-        signed = [""] * len(urls)
+        signed, used_for_s = [""] * len(urls), signed_urls.USED_FOR_S
         for base, places in paths.items():
             try:
                 self._made(base)
                 sign = self._signers[base]
                 if sign:
-                    for i, url in zip(places, sign([_key(urls[i]) for i in places]), strict=True):
+                    found = sign([_key(urls[i]) for i in places])
+                    used_for_s = min(used_for_s, found.used_for_s)
+                    for i, url in zip(places, found.urls, strict=True):
                         signed[i] = url
-            except BaseException:  # noqa: S112 - the store's own client is asked next, and tells the reason
-                continue
-        return signed
+            except BaseException:  # the store's own client is asked next, and tells the reason
+                used_for_s = min(used_for_s, signed_urls.TRIED_AGAIN_S)
+        return signed_urls.Signed(signed, used_for_s)
 
     def _store(self, url: str) -> tuple[Any, str]:
         parts = urlsplit(url)

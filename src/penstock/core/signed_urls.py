@@ -1,29 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed URLs: with one, native code reads an object of a bucket without the store's credentials."""
+"""What native code needs to read an object of a bucket without the store's client: a signed URL, or one with a token."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from . import google_tokens
 from .store_options import endpoint, given_for, is_on, kind_of
 
-VALID_FOR = timedelta(hours=1)  # native code uses them for 50 minutes
+_VALID_FOR = timedelta(hours=1)
+USED_FOR_S = 50 * 60.0  # a request takes up to five minutes
+TRIED_AGAIN_S = 60.0  # after what signs could not be reached
+_TO_CONNECT_S = 30
 # With these, a request for an object needs headers that a URL can't have.
 _IN_HEADERS = ("sse_customer_encryption_key_base64", "s3_express")
-_ACCOUNT_KEYS = {"account_key", "access_key", "master_key"}
 _SERVICE_ACCOUNT = {"service_account", "service_account_path", "service_account_key"}
 # For Google and Azure, obstore's URLs with any other character name another object, or their signatures are wrong.
 _PLAIN = re.compile("[A-Za-z0-9._~/-]+")
 # Paths that obstore changes or refuses: one would fail all that are signed with it.
 _ODD = re.compile(r"(^|/)\.{0,2}(/|$)")
 
-Signer = Callable[[Sequence[str]], Sequence[str]]
+
+class Signed(NamedTuple):
+    urls: Sequence[str]  # each may be followed by a line feed and a line that the request's head must contain
+    used_for_s: float
+
+
+Signer = Callable[[Sequence[str]], Signed]
 
 
 def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> Signer | None:
@@ -37,18 +46,37 @@ def signer(obstore: Any, store: Any, base: str, options: Mapping[str, Any]) -> S
     if is_on(given, "skip_signature") or shared:
         at = {"s3": _amazon, "gs": _google, "az": _azure}[kind](given, bucket)
         query = f"?{shared}" if shared and not is_on(given, "skip_signature") else ""
-        return None if at is None else (lambda paths: [f"{at}/{quote(os.fsencode(path))}{query}" for path in paths])
-    if kind == "az" and (not _ACCOUNT_KEYS & given.keys() or _is_emulated(given)):
+        return None if at is None else (lambda paths: Signed([f"{at}/{_quoted(p)}{query}" for p in paths], USED_FOR_S))
+    if kind == "az" and not _is_of_account(given):
         return None
-    if kind == "gs" and ("base_url" in given or not _has_private_key(given)):
+    if kind == "gs" and not _has_private_key(given):
+        return _with_tokens(_google(given, bucket), google_tokens.provider(given))
+    if kind == "gs" and "base_url" in given:
         return None  # obstore signs for Google's own servers, whatever the URL is
 
-    def sign(paths: Sequence[str]) -> Sequence[str]:
+    def sign(paths: Sequence[str]) -> Signed:
+        # With a token of Azure's, obstore asks once a call for a key that signs.
         plain = [path for path in paths if (kind == "s3" or _PLAIN.fullmatch(path)) and not _ODD.search(path)]
-        urls = dict(zip(plain, obstore.sign(store, "GET", plain, VALID_FOR), strict=True)) if plain else {}
-        return [urls.get(path, "") for path in paths]
+        urls = dict(zip(plain, obstore.sign(store, "GET", plain, _VALID_FOR), strict=True)) if plain else {}
+        return Signed([urls.get(path, "") for path in paths], USED_FOR_S)
 
     return sign
+
+
+def _with_tokens(at: str, provider: google_tokens.Provider | None) -> Signer | None:
+    if provider is None:
+        return None
+
+    def sign(paths: Sequence[str]) -> Signed:
+        token, ends = provider()
+        urls = [f"{at}/{_quoted(path)}\nAuthorization: Bearer {token}" for path in paths]
+        return Signed(urls, min(USED_FOR_S, max(ends - time.time() - _TO_CONNECT_S, 1)))
+
+    return sign
+
+
+def _quoted(path: str) -> str:
+    return quote(os.fsencode(path))
 
 
 # The addresses of buckets that anybody may read, or that have a signature for all of their objects.
@@ -73,18 +101,15 @@ def _azure(given: Mapping[str, Any], bucket: str) -> str | None:
     return f"{endpoint('az', given, f'https://{account}.blob.core.windows.net')}/{bucket}"
 
 
-def _is_emulated(given: Mapping[str, Any]) -> bool:
-    """Whether the account is in the URL's path: obstore signs another path then than such servers check."""
-    return is_on(given, "use_emulator") or bool(urlsplit(endpoint("az", given)).path)
+def _is_of_account(given: Mapping[str, Any]) -> bool:
+    """Whether the host's name begins with the account's: obstore signs a path without the account otherwise."""
+    at = urlsplit(endpoint("az", given))
+    is_own = not at.netloc or at.netloc.startswith(f"{given.get('account_name')}.")
+    return is_own and not at.path and not is_on(given, "use_emulator")
 
 
 def _has_private_key(given: Mapping[str, Any]) -> bool:
     """Whether Google's signatures are made on this machine. Without a key, each takes a request to the provider."""
     if _SERVICE_ACCOUNT & given.keys():
         return True
-    path = given.get("application_credentials")
-    try:
-        with open(os.path.expanduser(str(path)), "rb") as f:
-            return json.load(f).get("type") == "service_account"
-    except (OSError, ValueError, AttributeError):
-        return False
+    return (google_tokens.credentials_file(given) or {}).get("type") == "service_account"

@@ -126,8 +126,8 @@ class Connection:
                     self._start(task.waiting)
             if task.length == _SIGN:
                 names = ctypes.string_at(task.name, task.offset).split(b"\0")[:-1]
-                urls = stores.signed([os.fsdecode(name) for name in names])
-                library.remote_are_signed(queue, task.request, os.fsencode("\0".join(urls)))
+                urls, used_for_s = stores.signed([os.fsdecode(name) for name in names])
+                library.remote_are_signed(queue, task.request, os.fsencode("\0".join(urls)), used_for_s)
                 continue
             try:
                 what = os.fsdecode(ctypes.string_at(task.name)), task.offset, task.length, task.unless.decode()

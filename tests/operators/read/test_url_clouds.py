@@ -216,9 +216,9 @@ def role(server):
 
 
 WAYS = [(kind, way) for kind, ways in (("google", GOOGLE), ("azure", AZURE), ("amazon", AMAZON)) for way in ways]
-# Tokens are sent in a header, and keys of Google and Azure sign URLs of their own servers only.
+# Keys of Google and Azure sign URLs of their own servers only.
 BY_URL = [
-    *(("google", way) for way in GOOGLE if way in ("emulator", "emulator without http", "gcs", "anybody")),
+    *(("google", way) for way in GOOGLE if way not in ("service account", "application credentials")),
     *(("azure", way) for way in AZURE if way.endswith("signature")),
     *(("amazon", way) for way in AMAZON),
 ]
