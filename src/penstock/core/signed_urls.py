@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What native code needs to read an object of a bucket without the store's client: a signed URL, or one with a token."""
+"""What native code needs to read objects of buckets itself: a signed URL for each, or a URL with a token."""
 
 from __future__ import annotations
 
