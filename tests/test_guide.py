@@ -110,7 +110,7 @@ FIGURES = {
     "normalising 11.8 times": ("formats", r"val from tfrecord, against tf.data \| (\S+)"),
     "[7.5 times]": ("images_cpu", r"against PyTorch DataLoader \+ Pillow \| (\S+)"),
     "archives 12.7 times": ("formats", r"against the library webdataset \| (\S+)"),
-    "5.68 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
+    "4.1 times": ("remote", r"tar shards, against webdataset \| (\S+)"),
 }
 
 
