@@ -2,6 +2,7 @@
 """Buckets of Google and Azure that are read by native code with tokens: of roles, logins and providers."""
 
 import json
+import time
 from datetime import datetime, timedelta, timezone
 from urllib.parse import parse_qsl
 
@@ -101,6 +102,17 @@ def test_tokens_are_renewed_before_they_end(google):
     pipe = build("gs://bucket", options, prefetch_queue_depth=1)
     assert contents(pipe, 10) == list(google.objects.values())
     assert len(calls) > 2 and all(of_native_code(google)) and google.refused == 0
+
+
+def test_a_token_is_not_used_after_its_end(google):
+    """Half a minute before it, URLs with it are dropped."""
+    options = {"base_url": google.url, "credential_provider": provider(google, 31)}
+    pipe = build("gs://bucket", options, batch_size=N, prefetch_queue_depth=1)
+    assert contents(pipe, 1) == list(google.objects.values())
+    time.sleep(1.5)
+    google.token = "another-token"
+    assert contents(pipe, 4) == 4 * list(google.objects.values())
+    assert google.refused == 0 and all(of_native_code(google))
 
 
 def test_a_revoked_token(google):
