@@ -7,6 +7,8 @@
 //
 // A piece owns the blocks that begin in it. Until all starts are known only lengths are looked up, several symbols at a
 // time; a last round writes coefficients, each thread into its own memory, and DC differences are summed at the end.
+// What lies behind the needed blocks is left out: first the bits that likely hold them are decoded, then the others if
+// blocks are missing.
 //
 // One block of threads per picture. Scratch: the descriptions of the blocks, then their words (see JpegRecord).
 #include "decode/gpu_huffman_codes.h"
@@ -267,8 +269,9 @@ extern "C" __global__ void __launch_bounds__(kEntropyThreads, 8) jpeg_huffman(La
   uint32_t carried = 0;
   int done = 0;
   bool good = true;
-  for (int32_t first = 0; first < n_bits && done < s.end; first += piece * kEntropyThreads) {
-    const int n = min((n_bits - first + piece - 1) / piece, kEntropyThreads);
+  const int32_t likely = (int32_t)s.likely_bits;
+  for (int32_t first = 0, n; first < n_bits && done < s.end; first += piece * n) {
+    n = min(((first < likely ? likely : n_bits) - first + piece - 1) / piece, kEntropyThreads);
     find_starts(codes, pieces, mcu, data, carried, first, piece, n, n_bits);
     int blocks;
     out.block = done + sum_before(t < n ? pieces.blocks[t] : 0, sums, blocks);

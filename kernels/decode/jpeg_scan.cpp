@@ -84,6 +84,7 @@ bool read(JpegHeaders &j, const DecodeArgs &a, Window oriented, bool gray, uint8
   }
   if (last_row < 0) return false;
   s.begin = (int32_t)(first_row * wide * s.mcu_blocks), s.end = (int32_t)((last_row + 1) * wide * s.mcu_blocks);
+  s.likely_bits = std::min((int64_t)((double)s.end / (double)n_blocks * (double)s.bits) + s.bits / 16, s.bits);
   r.n_places = 2 * (int32_t)n_blocks;
   r.mcus_per_row = (int32_t)wide;
   r.mcu_blocks = s.mcu_blocks;

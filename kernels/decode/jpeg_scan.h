@@ -10,6 +10,7 @@ constexpr int kScanTables = 4;  // two for DC, two for AC, the most that baselin
 // `symbols` of a table as in CodeLengths of kernels/decode/huffman.h.
 struct JpegScan {
   int64_t bits;
+  int64_t likely_bits;  // those of the needed blocks and of the ones before, estimated
   int32_t n_blocks;    // of the whole picture, all components, in scan order
   int32_t begin, end;  // needed blocks: whole rows of MCUs
   int32_t mcu_blocks;  // of an MCU

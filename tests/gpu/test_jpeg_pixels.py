@@ -163,6 +163,21 @@ def test_damage_behind_the_window():
     np.testing.assert_array_equal(cpu[0], np.asarray(Image.open(io.BytesIO(encode(image, quality=90))))[8:48, 4:54])
 
 
+@pytest.mark.parametrize("rows", (1, 17, 48, 95, 130, 192))
+@pytest.mark.parametrize("is_top_noisy", (False, True))
+def test_windows_of_uneven_pictures(rows, is_top_noisy):
+    """Where the bits of the needed rows end is estimated from their share of the picture: too early if most detail is
+    in them, and too late if most is below."""
+    noisy = RNG.integers(0, 256, (192, 320, 3)).astype("u1")
+    noisy[96:] = 128
+    image = noisy if is_top_noisy else noisy[::-1].copy()
+    files = [encode(image, quality=q, subsampling=s) for q in (60, 95) for s in (0, 2)]
+    for y in {0, min(40, rows - 1)}:
+        cpu, gpu = decode_both(files, by="GPU", window=(y, 3, rows - y, 300))
+        for a, b in zip(cpu, gpu, strict=True):
+            np.testing.assert_array_equal(b, a)
+
+
 def encode(image, **options):
     out = io.BytesIO()
     Image.fromarray(image).save(out, "JPEG", **options)
