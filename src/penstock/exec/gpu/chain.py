@@ -40,7 +40,8 @@ class GpuChain(Chain):
         self._edges = list(dict.fromkeys(e for c, ins in zip(self._called, reads) for e in (*c.outs, *ins)))
         number = {e: k for k, e in enumerate(self._edges)}
         self._numbers = [([number[e] for e in c.outs], [number[e] for e in ins]) for c, ins in zip(self._called, reads)]
-        self._kept = {number[e] for e in self.wiring.allocated if e in number}
+        aliased = [root for e, root in self.wiring.root.items() if root != e]
+        self._kept = {number[e] for e in (*self.wiring.allocated, *aliased) if e in number}
         self.seen = [e for c in self.links for e in c.outs if e in self.wiring.wanted and self.wiring.root[e] != e]
         self._fusions: dict[tuple[str, ...], Fusion] = {}  # how calls are fused into launches, by kernels
 
