@@ -99,15 +99,14 @@ bool fits(const Taps &t, int group, int channels, int span) {
 
 void prepare(Taps &t, int channels) {
   make_fixed(t);
-  if (t.prepared_for == 2 && t.group_channels == channels) return;
-  t.prepared_for = 2;
-  t.group_channels = channels;
+  if ((t.prepared_for == 1 || t.prepared_for == 2) && t.group_channels == channels) return;
   t.group = kLanes / channels;
   while (t.group > 0 && !fits(t, t.group, channels, 64)) t.group--;
-  if (t.group == 0) {
-    t.group = -1;
-    return;
-  }
+  // AVX2's loops keep their lanes full where the inputs of a few pixels fill the registers.
+  const bool has_lanes = channels == 1 || channels == 3 || channels == 4;
+  if (t.group == 0 || (has_lanes && t.group * channels < kLanes / 2)) return kFixedAvx2.prepare(t, channels);
+  t.prepared_for = 2;
+  t.group_channels = channels;
   t.two = !fits(t, t.group, channels, 32);
   const int groups = (t.n + t.group - 1) / t.group, pairs = t.stride / 2;
   t.permutation.assign((size_t)groups * 2 * kLanes, 0);
@@ -172,7 +171,7 @@ void any_pairs(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format
 }
 
 void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
-  if (t.group < 0) return kFixedPlain.horizontal(out, row, t, channels, format);
+  if (t.prepared_for == 1) return kFixedAvx2.horizontal(out, row, t, channels, format);
   t.two ? any_pairs<true>(out, row, t, format) : any_pairs<false>(out, row, t, format);
 }
 

@@ -16,9 +16,15 @@ struct HalfChromaRow {
   int far_weight;       // in quarters
 };
 
+// The bytes of pixels, a plane for each channel.
+struct Planes {
+  uint8_t *r, *g, *b;
+};
+
 constexpr int64_t kLeastHalfChroma = 32;  // pixels
 
 // Whether this processor has a loop for it. Chroma lies at the left one of two pixels; results equal colors.cpp's.
 bool has_half_chroma_loop();
-// Requires at least kLeastHalfChroma pixels.
+// Both require at least kLeastHalfChroma pixels.
 void half_chroma_to_rgb(const HalfChromaRow &row, const ycbcr::Coefficients &k, uint8_t *out);
+void half_chroma_to_planes(const HalfChromaRow &row, const ycbcr::Coefficients &k, const Planes &out);
