@@ -34,23 +34,37 @@ struct Rows {
     }
   }
 
-  // kTaps: 0 if not known at compile time. The last block overlaps the one before.
-  template <int kTaps>
+  // Combines rows in blocks of kVectors vectors, which share the weights; the last block overlaps the one before.
+  // kTaps: 0 if not known at compile time.
+  template <int kTaps, int kVectors>
   AVX2 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    constexpr int kStep = kBlock * kVectors;
     const int count = kTaps ? kTaps : taps;
     const __m256i start = _mm256_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm256_set1_epi16((int16_t)0xff00);
     int32_t pair[kMostFixedTaps];
     for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
-    for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
-      __m256i even = start, odd = start;
+    for (int i = 0;; i = std::min(i + kStep, n - kStep)) {
+      __m256i even[kVectors], odd[kVectors];
+      for (int v = 0; v < kVectors; v++) even[v] = odd[v] = start;
       for (int t = 0; t < count; t++) {
-        const __m256i x = _mm256_loadu_si256((const __m256i *)(rows[t] + i)), w = _mm256_set1_epi32(pair[t]);
-        even = _mm256_add_epi16(even, _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
-        odd = _mm256_add_epi16(odd, _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
+        const __m256i w = _mm256_set1_epi32(pair[t]);
+        const uint8_t *row = rows[t] + i;
+        for (int v = 0; v < kVectors; v++) {
+          const __m256i x = _mm256_loadu_si256((const __m256i *)(row + kBlock * v));
+          even[v] = _mm256_add_epi16(even[v], _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
+          odd[v] = _mm256_add_epi16(odd[v], _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
+        }
       }
-      store_lanes(out + i, _mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
-      if (i == n - kBlock) return;
+      for (int v = 0; v < kVectors; v++)
+        store_lanes(out + i + kBlock * v, _mm256_unpacklo_epi16(even[v], odd[v]),
+                    _mm256_unpackhi_epi16(even[v], odd[v]));
+      if (i == n - kStep) return;
     }
+  }
+
+  template <int kTaps>
+  AVX2 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    (n < 3 * kBlock ? combine<kTaps, 1> : combine<kTaps, 3>)(out, rows, weights, taps, n);
   }
 };
 

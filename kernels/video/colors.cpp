@@ -285,7 +285,7 @@ void picture_to_pixels(const Picture &picture, bool as_ycbcr, const Rectangle &p
       const Planes planes =
           out.plane ? Planes{to, to + out.plane, to + 2 * out.plane} : Planes{row, row + bytes, row + 2 * bytes};
       if (in_one_pass && out.plane) {
-        half_chroma_to_planes(columns.half_chroma_row(y), k, planes);
+        half_chroma_to_rgb(columns.half_chroma_row(y), k, planes);
       } else if (in_one_pass) {
         half_chroma_to_rgb(columns.half_chroma_row(y), k, to);
       } else {

@@ -25,6 +25,14 @@ constexpr int64_t kLeastHalfChroma = 32;  // pixels
 
 // Whether this processor has a loop for it. Chroma lies at the left one of two pixels; results equal colors.cpp's.
 bool has_half_chroma_loop();
-// Both require at least kLeastHalfChroma pixels.
+// To interleaved pixels or to planes. Require at least kLeastHalfChroma pixels.
 void half_chroma_to_rgb(const HalfChromaRow &row, const ycbcr::Coefficients &k, uint8_t *out);
-void half_chroma_to_planes(const HalfChromaRow &row, const ycbcr::Coefficients &k, const Planes &out);
+void half_chroma_to_rgb(const HalfChromaRow &row, const ycbcr::Coefficients &k, const Planes &out);
+
+#if defined(__x86_64__)
+void half_chroma_avx2(const HalfChromaRow &row, const ycbcr::Coefficients &k, uint8_t *out);
+void half_chroma_avx2(const HalfChromaRow &row, const ycbcr::Coefficients &k, const Planes &out);
+// At least twice as many pixels.
+void half_chroma_avx512(const HalfChromaRow &row, const ycbcr::Coefficients &k, uint8_t *out);
+void half_chroma_avx512(const HalfChromaRow &row, const ycbcr::Coefficients &k, const Planes &out);
+#endif
