@@ -16,10 +16,11 @@ constexpr int64_t kAhead = 4096;  // bytes, as the processor's prefetching ends 
 VECTOR void between_rows(const ChromaRows &rows, int64_t n, int far_weight, int16_t *out) {
   const int near = (4 - far_weight) * 16, far = far_weight * 16;
   const V::Bytes weights = V::words(near | far << 8), middle = V::words(0x8080);
-  for (int64_t i = 0;; i = std::min(i + kSamples, n - kSamples)) {
+  for (int64_t i = 0, last = n - kSamples;; i += kSamples) {
+    if (i > last) i = last;
     const V::Bytes both = V::pairs(rows.near + i, rows.far + i);
     V::store(out + i, V::sums_of_products(weights, V::flip(both, middle)));
-    if (i == n - kSamples) return;
+    if (i == last) return;
   }
 }
 
@@ -78,10 +79,11 @@ VECTOR void to_rgb(const HalfChromaRow row, const ycbcr::Coefficients &c, const 
     between_rows({row.u.near + sample, row.u.far + sample}, samples, row.far_weight, u);
     between_rows({row.v.near + sample, row.v.far + sample}, samples, row.far_weight, v);
     if (samples == n / 2) u[n / 2] = u[n / 2 - 1], v[n / 2] = v[n / 2 - 1];  // at the picture's edge
-    for (int64_t i = 0;; i = std::min(i + kStep, n - kStep)) {
+    for (int64_t i = 0, last = n - kStep;; i += kStep) {
+      if (i > last) i = last;
       __builtin_prefetch(row.luma + first + i + kAhead);
       put(out, first + i, convert(row.luma + first + i, u + (i >> 1), v + (i >> 1), k));
-      if (i == n - kStep) break;
+      if (i == last) break;
     }
     done = first + n;
   }
