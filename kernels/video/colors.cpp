@@ -161,14 +161,15 @@ class Converter {
            !f_.is_gray && !f_.is_rgb && siting_ != CENTRE;
   }
   // Its row, for `row` to RGB.
-  HalfChromaRow half_chroma_row(int64_t y) const {
+  HalfChromaRow half_chroma_row(int64_t y, int64_t next_y) const {
     const Between rows = between(y);
     const int64_t first = x_ >> 1;
     const auto chroma = [&](int plane) -> ChromaRows {
       const auto row = [&](int64_t i) { return p_.plane[plane] + i * p_.line[plane] + first; };
       return {row(rows.near), row(rows.far)};
     };
-    return {p_.plane[0] + y * p_.line[0] + x_, chroma(1), chroma(2), width_, chroma_width_ - first, rows.far_weight};
+    const auto luma = [&](int64_t row) { return p_.plane[0] + row * p_.line[0] + x_; };
+    return {luma(y), chroma(1), chroma(2), width_, chroma_width_ - first, rows.far_weight, luma(next_y)};
   }
 
   template <class T>
@@ -257,7 +258,7 @@ ycbcr::Coefficients coefficients_of(int64_t matrix, bool full, int bits) {
 }
 
 void picture_to_pixels(const Picture &picture, bool as_ycbcr, const Rectangle &part, const PixelRows &out,
-                       Scratch &scratch) {
+                       Scratch &scratch, int64_t next_y) {
   Format format;
   if (!parse(picture.format, &format))
     fail("pictures of the format %s are not supported", picture.format ? picture.format : "(unknown)");
@@ -284,10 +285,9 @@ void picture_to_pixels(const Picture &picture, bool as_ycbcr, const Rectangle &p
       uint8_t *const to = out.data + i * out.pitch + begin * (out.plane ? 1 : 3);
       const Planes planes =
           out.plane ? Planes{to, to + out.plane, to + 2 * out.plane} : Planes{row, row + bytes, row + 2 * bytes};
-      if (in_one_pass && out.plane) {
-        half_chroma_to_rgb(columns.half_chroma_row(y), k, planes);
-      } else if (in_one_pass) {
-        half_chroma_to_rgb(columns.half_chroma_row(y), k, to);
+      if (in_one_pass) {
+        const HalfChromaRow from = columns.half_chroma_row(y, i + 1 < part.height ? y + 1 : next_y);
+        out.plane ? half_chroma_to_rgb(from, k, planes) : half_chroma_to_rgb(from, k, to);
       } else {
         planes_of(columns, y, planes);
         if (!out.plane) interleave(planes.r, planes.g, planes.b, n, to);

@@ -139,11 +139,13 @@ void run(const Tensor *out, const Tensor *in, const DecodeResizedArgs &a, Scratc
       },
       [&](const Picture &picture, uint8_t *to) {
         resize_to(to, [&](int64_t first, int64_t end, uint8_t *rows) {
-          for (const auto &[run_first, run_end] : plan.runs) {
+          for (size_t i = 0; i < plan.runs.size(); i++) {
+            const auto &[run_first, run_end] = plan.runs[i];
             const int64_t y = std::max(first, run_first), n = std::min(end, run_end) - y;
             if (n <= 0) continue;
+            const int64_t next = run_end > end ? end : i + 1 < plan.runs.size() ? plan.runs[i + 1].first : 0;
             picture_to_pixels(picture, a.as_ycbcr, {a.in_origin[0] + y, first_column, n, columns},
-                              {rows + (y - first) * line, line, in_planes ? plane : 0}, scratch);
+                              {rows + (y - first) * line, line, in_planes ? plane : 0}, scratch, a.in_origin[0] + next);
           }
         });
       });

@@ -9,11 +9,12 @@ struct ChromaRows {
 };
 
 struct HalfChromaRow {
-  const uint8_t *luma;  // at the first pixel, whose column is even
-  ChromaRows u, v;      // at the first pixel's sample
-  int64_t n;            // pixels, an even number
-  int64_t n_chroma;     // samples from the first one to the picture's edge, at least n / 2
-  int far_weight;       // in quarters
+  const uint8_t *luma;       // at the first pixel, whose column is even
+  ChromaRows u, v;           // at the first pixel's sample
+  int64_t n;                 // pixels, an even number
+  int64_t n_chroma;          // samples from the first one to the picture's edge, at least n / 2
+  int far_weight;            // in quarters
+  const uint8_t *next_luma;  // of the row that is needed next, as the processor fetches rows late that aren't adjacent
 };
 
 // The bytes of pixels, a plane for each channel.

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kStep = V::kBytes, kSamples = kStep / 2;
 constexpr int64_t kBlock = 1024;  // pixels whose chroma stays in the first-level cache
-constexpr int64_t kAhead = 4096;  // bytes, as the processor's prefetching ends with a page
 
 // Interpolates n samples between two rows: half of their 15 bits. The last step overlaps the one before.
 VECTOR void between_rows(const ChromaRows &rows, int64_t n, int far_weight, int16_t *out) {
@@ -81,7 +80,7 @@ VECTOR void to_rgb(const HalfChromaRow row, const ycbcr::Coefficients &c, const 
     if (samples == n / 2) u[n / 2] = u[n / 2 - 1], v[n / 2] = v[n / 2 - 1];  // at the picture's edge
     for (int64_t i = 0, last = n - kStep;; i += kStep) {
       if (i > last) i = last;
-      __builtin_prefetch(row.luma + first + i + kAhead);
+      __builtin_prefetch(row.next_luma + first + i);
       put(out, first + i, convert(row.luma + first + i, u + (i >> 1), v + (i >> 1), k));
       if (i == last) break;
     }
