@@ -160,7 +160,7 @@ class Converter {
     return has_half_chroma_loop() && f_.bits == 8 && f_.column_shift == 1 && f_.row_shift <= 1 && !f_.is_semiplanar &&
            !f_.is_gray && !f_.is_rgb && siting_ != CENTRE;
   }
-  // Its row, for `row` to RGB.
+  // Row y for it; `next_y` is needed afterwards.
   HalfChromaRow half_chroma_row(int64_t y, int64_t next_y) const {
     const Between rows = between(y);
     const int64_t first = x_ >> 1;

@@ -93,7 +93,7 @@ void run(const Tensor *out, const Tensor *in, const DecodeResizedArgs &a, Scratc
   const int64_t first_column = a.in_origin[1] / 2 * 2, end_column = a.in_origin[1] + a.window[1];
   const int64_t columns = std::min((end_column + 1) / 2 * 2, a.in_size[1]) - first_column;
   resampling.in_origin[1] = first_column;
-  // Bytes are filtered faster in planes, numbers and whole pixels are not.
+  // Bytes are converted and filtered faster in planes. Sums of numbers aren't, and nearest pixels are copied whole.
   const bool in_planes = out->dtype == UINT8 && a.rule == DALI_RULE && a.min_filter != NN && a.mag_filter != NN;
   const int64_t n_planes = in_planes ? 3 : 1, channels = 3 / n_planes;
   const int64_t line = columns * channels, out_line = size / height;

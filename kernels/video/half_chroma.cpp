@@ -22,7 +22,7 @@ int level() {
 }
 
 template <class Out>
-void convert(const HalfChromaRow &row, const ycbcr::Coefficients &k, const Out &out) {
+void convert(const HalfChromaRow &row, [[maybe_unused]] const ycbcr::Coefficients &k, [[maybe_unused]] const Out &out) {
 #if defined(__x86_64__)
   if (level() >= 2 && row.n >= 2 * kLeastHalfChroma) return half_chroma_avx512(row, k, out);
   if (level() >= 1) return half_chroma_avx2(row, k, out);
