@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fixed-point loops for AVX2. Each 128-bit lane makes a pixel of 3 or 4 channels: eight adjacent int16 of the row
-// are shuffled so that the two taps of a pair are adjacent for multiply-add. With one channel, eight pixels are
-// gathered at once; their pairs of taps are already adjacent.
+// are shuffled so that the two taps of a pair are adjacent for multiply-add. With one channel, a lane holds eight taps
+// of a pixel, and the sums of its pairs are added up at the end.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -34,23 +34,37 @@ struct Rows {
     }
   }
 
-  // kTaps: 0 if not known at compile time. The last block overlaps the one before.
-  template <int kTaps>
+  // Combines rows in blocks of kVectors vectors, which share the weights; the last block overlaps the one before.
+  // kTaps: 0 if not known at compile time.
+  template <int kTaps, int kVectors>
   AVX2 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    constexpr int kStep = kBlock * kVectors;
     const int count = kTaps ? kTaps : taps;
     const __m256i start = _mm256_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm256_set1_epi16((int16_t)0xff00);
     int32_t pair[kMostFixedTaps];
     for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
-    for (int i = 0;; i = std::min(i + kBlock, n - kBlock)) {
-      __m256i even = start, odd = start;
+    for (int i = 0;; i = std::min(i + kStep, n - kStep)) {
+      __m256i even[kVectors], odd[kVectors];
+      for (int v = 0; v < kVectors; v++) even[v] = odd[v] = start;
       for (int t = 0; t < count; t++) {
-        const __m256i x = _mm256_loadu_si256((const __m256i *)(rows[t] + i)), w = _mm256_set1_epi32(pair[t]);
-        even = _mm256_add_epi16(even, _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
-        odd = _mm256_add_epi16(odd, _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
+        const __m256i w = _mm256_set1_epi32(pair[t]);
+        const uint8_t *row = rows[t] + i;
+        for (int v = 0; v < kVectors; v++) {
+          const __m256i x = _mm256_loadu_si256((const __m256i *)(row + kBlock * v));
+          even[v] = _mm256_add_epi16(even[v], _mm256_mulhi_epu16(_mm256_slli_epi16(x, 8), w));
+          odd[v] = _mm256_add_epi16(odd[v], _mm256_mulhi_epu16(_mm256_and_si256(x, high), w));
+        }
       }
-      store_lanes(out + i, _mm256_unpacklo_epi16(even, odd), _mm256_unpackhi_epi16(even, odd));
-      if (i == n - kBlock) return;
+      for (int v = 0; v < kVectors; v++)
+        store_lanes(out + i + kBlock * v, _mm256_unpacklo_epi16(even[v], odd[v]),
+                    _mm256_unpackhi_epi16(even[v], odd[v]));
+      if (i == n - kStep) return;
     }
+  }
+
+  template <int kTaps>
+  AVX2 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    (n < 3 * kBlock ? combine<kTaps, 1> : combine<kTaps, 3>)(out, rows, weights, taps, n);
   }
 };
 
@@ -80,29 +94,65 @@ void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *we
   (n < kBlock ? kFixedPlain.vertical_signed : combine_signed)(out, rows, weights, taps, n, shift);
 }
 
-// In group_base: begin of each pixel's input. In group_weights: pairs of weights, repeated for the pixel's lanes.
+// In group_base: begin of each pixel's input. In group_weights: pairs of weights, repeated for the pixel's lanes; with
+// one channel, eight weights for each of two pixels that are four apart, and again for their next taps.
 void prepare(Taps &t, int channels) {
   make_fixed(t);
   if (t.prepared_for == 1 && t.group_channels == channels) return;
   t.prepared_for = 1;
   t.group_channels = channels;
-  t.group = channels == 1 ? 8 : channels == 3 || channels == 4 ? 2 : -1;
+  t.group = channels == 1 || channels == 3 || channels == 4 ? 2 : -1;
   if (t.group < 0) return;
-  const int padded = (t.n + kLanes - 1) / kLanes * kLanes, pairs = t.stride / 2, lanes = kLanes / t.group;
+  const int padded = (t.n + kLanes - 1) / kLanes * kLanes, pairs = t.stride / 2, eights = (t.k + 7) / 8;
   t.group_base.resize(padded);
-  t.group_weights.assign((size_t)padded * lanes * pairs * 2, 0);
-  int32_t *weights = (int32_t *)t.group_weights.data();
+  t.group_weights.assign((size_t)padded * (channels == 1 ? eights * 8 : pairs * 8), 0);
   for (int j = 0; j < padded; j++) {
     const int from = std::min(j, t.n - 1);
+    const int16_t *fixed = t.fixed.data() + (size_t)from * t.stride;
     t.group_base[j] = (t.first[from] - t.lo) * channels;
-    const int32_t *pair = (const int32_t *)(t.fixed.data() + (size_t)from * t.stride);
-    int32_t *w = weights + (size_t)(j / t.group) * pairs * kLanes + j % t.group * lanes;
-    for (int p = 0; p < pairs; p++)
-      for (int lane = 0; lane < lanes; lane++) w[p * kLanes + lane] = pair[p];
+    if (channels == 1) {
+      int16_t *w = t.group_weights.data() + ((size_t)(j / 8 * 4 + j % 4) * eights * 2 + j % 8 / 4) * 8;
+      for (int k = 0; k < t.k; k++) w[k / 8 * 16 + k % 8] = fixed[k];
+    } else {
+      int32_t *w = (int32_t *)t.group_weights.data() + (size_t)(j / 2) * pairs * kLanes + j % 2 * 4;
+      for (int p = 0; p < pairs; p++)
+        for (int lane = 0; lane < 4; lane++) w[p * kLanes + lane] = ((const int32_t *)fixed)[p];
+    }
   }
 }
 
-// The sums of two pixels of C channels, or of eight of one channel.
+AVX2 inline __attribute__((always_inline)) __m256i load_two(const int16_t *a, const int16_t *b) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)a)),
+                                 _mm_loadu_si128((const __m128i *)b), 1);
+}
+
+// Makes eight pixels of one channel at a time. kEights: eights of taps, 0 if not known at compile time.
+template <int kEights>
+AVX2 void gray_pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
+  const int eights = kEights ? kEights : (t.k + 7) / 8;
+  const __m256i bias = _mm256_set1_epi32(row_bias(format));
+  const __m128i shift = _mm_cvtsi32_si128(row_shift(format));
+  const int16_t *w = t.group_weights.data();
+  const int32_t *base = t.group_base.data();
+  for (int j = 0; j < t.n; j += 8, base += 8) {
+    __m256i sum[4];
+    for (int i = 0; i < 4; i++) {
+      const int16_t *a = row + base[i], *b = row + base[i + 4];
+      sum[i] = _mm256_madd_epi16(load_two(a, b), _mm256_loadu_si256((const __m256i *)w));
+      w += 16;
+      for (int e = 1; e < eights; e++, w += 16)
+        sum[i] = _mm256_add_epi32(
+            sum[i], _mm256_madd_epi16(load_two(a + 8 * e, b + 8 * e), _mm256_loadu_si256((const __m256i *)w)));
+    }
+    const __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]), _mm256_hadd_epi32(sum[2], sum[3]));
+    const __m256i x = _mm256_sra_epi32(_mm256_add_epi32(all, bias), shift);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    const int64_t bytes = _mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+    memcpy(out + j, &bytes, (size_t)std::min(t.n - j, 8));
+  }
+}
+
+// The sums of two pixels of C channels.
 template <int C, int kPairs>
 AVX2 inline __attribute__((always_inline)) __m256i sums(const int16_t *row, const int32_t *base, const int16_t *w,
                                                         int pairs, __m256i sum) {
@@ -111,28 +161,18 @@ AVX2 inline __attribute__((always_inline)) __m256i sums(const int16_t *row, cons
                                : _mm256_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15, 0, 1, 8, 9, 2,
                                                   3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
   const int n = kPairs ? kPairs : pairs;
-  if (C == 1) {
-    const __m256i from = _mm256_loadu_si256((const __m256i *)base);
-    for (int p = 0; p < n; p++, w += 2 * kLanes) {
-      const __m256i x = _mm256_i32gather_epi32((const int *)(row + 2 * p), from, 2);
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_loadu_si256((const __m256i *)w)));
-    }
-    return sum;
-  }
   const int16_t *a = row + base[0], *b = row + base[1];
   for (int p = 0; p < n; p++, w += 2 * kLanes, a += 2 * C, b += 2 * C) {
-    const __m256i x = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)a)),
-                                              _mm_loadu_si128((const __m128i *)b), 1);
-    const __m256i y = _mm256_shuffle_epi8(x, order);
+    const __m256i y = _mm256_shuffle_epi8(load_two(a, b), order);
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(y, _mm256_loadu_si256((const __m256i *)w)));
   }
   return sum;
 }
 
-// Makes four pixels of 4 * C bytes, or eight of one channel, at a time.
+// Makes four pixels of C bytes at a time.
 template <int C, int kPairs>
 AVX2 void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
-  constexpr int kStep = C == 1 ? 8 : 4, kBytes = kStep * C;
+  constexpr int kBytes = 4 * C;
   const int pairs = kPairs ? kPairs : t.stride / 2, total = t.n * C;
   const __m256i bias = _mm256_set1_epi32(row_bias(format));
   const __m128i shift = _mm_cvtsi32_si128(row_shift(format));
@@ -140,14 +180,12 @@ AVX2 void pixels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat form
                                  : _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const int16_t *w = t.group_weights.data();
   const int32_t *base = t.group_base.data();
-  for (int i = 0; i < total; i += kBytes, base += kStep) {
-    __m256i a = _mm256_sra_epi32(sums<C, kPairs>(row, base, w, pairs, bias), shift), b = a;
+  for (int i = 0; i < total; i += kBytes, base += 4) {
+    const __m256i a = _mm256_sra_epi32(sums<C, kPairs>(row, base, w, pairs, bias), shift);
     w += pairs * 2 * kLanes;
-    if (C != 1) {
-      b = _mm256_sra_epi32(sums<C, kPairs>(row, base + 2, w, pairs, bias), shift);
-      w += pairs * 2 * kLanes;
-    }
-    // Lanes hold the pixels 0 2 | 1 3 after packing (one channel: 0-3 | 4-7, twice).
+    const __m256i b = _mm256_sra_epi32(sums<C, kPairs>(row, base + 2, w, pairs, bias), shift);
+    w += pairs * 2 * kLanes;
+    // Lanes hold the pixels 0 2 | 1 3 after packing.
     const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_setzero_si256());
     const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
     const __m128i bytes = _mm_shuffle_epi8(_mm_unpacklo_epi32(low, high), squeeze);
@@ -175,10 +213,23 @@ void any_pairs(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format
   }
 }
 
+void any_eights(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
+  switch ((t.k + 7) / 8) {
+    case 1:
+      return gray_pixels<1>(out, row, t, format);
+    case 2:
+      return gray_pixels<2>(out, row, t, format);
+    case 3:
+      return gray_pixels<3>(out, row, t, format);
+    default:
+      return gray_pixels<0>(out, row, t, format);
+  }
+}
+
 void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
   switch (channels) {
     case 1:
-      return any_pairs<1>(out, row, t, format);
+      return any_eights(out, row, t, format);
     case 3:
       return any_pairs<3>(out, row, t, format);
     case 4:

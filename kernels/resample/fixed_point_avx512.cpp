@@ -39,25 +39,41 @@ struct Rows {
     }
   }
 
+  // Elements i to i + 64 * kVectors, of which those before n exist. More than one vector: all do.
+  template <int kVectors>
+  AVX512_INLINE static void block(int16_t *out, const uint8_t *const *rows, const int32_t *pair, int count, int i,
+                                  int n) {
+    const __m512i start = _mm512_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm512_set1_epi16((int16_t)0xff00);
+    const __m512i order0 = _mm512_load_si512(kInterleave[0]), order1 = _mm512_load_si512(kInterleave[1]);
+    const __mmask64 mask = kVectors > 1 ? ~0ull : first_bytes(n - i);
+    __m512i even[kVectors], odd[kVectors];
+    for (int v = 0; v < kVectors; v++) even[v] = odd[v] = start;
+    for (int t = 0; t < count; t++) {
+      const __m512i w = _mm512_set1_epi32(pair[t]);
+      const uint8_t *row = rows[t] + i;
+      for (int v = 0; v < kVectors; v++) {
+        const __m512i x = _mm512_maskz_loadu_epi8(mask, row + 64 * v);
+        even[v] = _mm512_add_epi16(even[v], _mm512_mulhi_epu16(_mm512_slli_epi16(x, 8), w));
+        odd[v] = _mm512_add_epi16(odd[v], _mm512_mulhi_epu16(_mm512_and_si512(x, high), w));
+      }
+    }
+    for (int v = 0; v < kVectors; v++) {
+      int16_t *to = out + i + 64 * v;
+      _mm512_storeu_si512(to, _mm512_permutex2var_epi16(even[v], order0, odd[v]));
+      if (kVectors > 1 || n - i > 32) _mm512_storeu_si512(to + 32, _mm512_permutex2var_epi16(even[v], order1, odd[v]));
+    }
+  }
+
   // kTaps: 0 if not known at compile time.
   template <int kTaps>
   AVX512 static void combine(int16_t *out, const uint8_t *const *rows, const uint16_t *weights, int taps, int n) {
+    constexpr int kVectors = 3;  // share the weights
     const int count = kTaps ? kTaps : taps;
-    const __m512i start = _mm512_set1_epi16((int16_t)(0x8000 + count / 2)), high = _mm512_set1_epi16((int16_t)0xff00);
-    const __m512i order0 = _mm512_load_si512(kInterleave[0]), order1 = _mm512_load_si512(kInterleave[1]);
     int32_t pair[kMostFixedTaps];
     for (int t = 0; t < count; t++) pair[t] = (int32_t)(weights[t] * 0x10001u);
-    for (int i = 0; i < n; i += 64) {
-      const __mmask64 mask = first_bytes(n - i);
-      __m512i even = start, odd = start;
-      for (int t = 0; t < count; t++) {
-        const __m512i x = _mm512_maskz_loadu_epi8(mask, rows[t] + i), w = _mm512_set1_epi32(pair[t]);
-        even = _mm512_add_epi16(even, _mm512_mulhi_epu16(_mm512_slli_epi16(x, 8), w));
-        odd = _mm512_add_epi16(odd, _mm512_mulhi_epu16(_mm512_and_si512(x, high), w));
-      }
-      _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(even, order0, odd));
-      if (n - i > 32) _mm512_storeu_si512(out + i + 32, _mm512_permutex2var_epi16(even, order1, odd));
-    }
+    int i = 0;
+    for (; i + 64 * kVectors <= n; i += 64 * kVectors) block<kVectors>(out, rows, pair, count, i, n);
+    for (; i < n; i += 64) block<1>(out, rows, pair, count, i, n);
   }
 };
 
@@ -99,15 +115,14 @@ bool fits(const Taps &t, int group, int channels, int span) {
 
 void prepare(Taps &t, int channels) {
   make_fixed(t);
-  if (t.prepared_for == 2 && t.group_channels == channels) return;
-  t.prepared_for = 2;
-  t.group_channels = channels;
+  if ((t.prepared_for == 1 || t.prepared_for == 2) && t.group_channels == channels) return;
   t.group = kLanes / channels;
   while (t.group > 0 && !fits(t, t.group, channels, 64)) t.group--;
-  if (t.group == 0) {
-    t.group = -1;
-    return;
-  }
+  // AVX2's loops keep their lanes full where the inputs of a few pixels fill the registers.
+  const bool has_lanes = channels == 1 || channels == 3 || channels == 4;
+  if (t.group == 0 || (has_lanes && t.group * channels < kLanes / 2)) return kFixedAvx2.prepare(t, channels);
+  t.prepared_for = 2;
+  t.group_channels = channels;
   t.two = !fits(t, t.group, channels, 32);
   const int groups = (t.n + t.group - 1) / t.group, pairs = t.stride / 2;
   t.permutation.assign((size_t)groups * 2 * kLanes, 0);
@@ -172,7 +187,7 @@ void any_pairs(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format
 }
 
 void horizontal(uint8_t *out, const int16_t *row, const Taps &t, int channels, RowFormat format) {
-  if (t.group < 0) return kFixedPlain.horizontal(out, row, t, channels, format);
+  if (t.prepared_for == 1) return kFixedAvx2.horizontal(out, row, t, channels, format);
   t.two ? any_pairs<true>(out, row, t, format) : any_pairs<false>(out, row, t, format);
 }
 

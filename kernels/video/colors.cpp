@@ -125,7 +125,6 @@ CLONES void spread_none(const int16_t *__restrict in, int64_t n, int16_t scale, 
 }
 
 struct Rows {  // scratch memory
-  uint8_t *r, *g, *b;
   int16_t *u, *v, *narrow;
 };
 
@@ -139,7 +138,7 @@ class Converter {
   }
 
   template <class T>
-  void row(int64_t y, bool as_ycbcr, uint8_t *out) const {
+  void row(int64_t y, bool as_ycbcr, const Planes &out) const {
     const int drop = f_.bit_shift;
     const T *luma = (const T *)(p_.plane[0] + y * p_.line[0]) + x_;
     if (f_.is_gray) {
@@ -151,40 +150,36 @@ class Converter {
                 f_.is_semiplanar ? p_.line[1] : p_.line[2], y, pixel, rows_.v);
     }
     if (as_ycbcr)
-      take_ycbcr<T>(luma, rows_.u, rows_.v, width_, f_.bits - 8, drop, rows_.r, rows_.g, rows_.b);
+      take_ycbcr<T>(luma, rows_.u, rows_.v, width_, f_.bits - 8, drop, out.r, out.g, out.b);
     else
-      convert_row<T>(luma, rows_.u, rows_.v, width_, k_, (int16_t)(1 << (15 - f_.bits)), drop, rows_.r, rows_.g,
-                     rows_.b);
-    interleave(rows_.r, rows_.g, rows_.b, width_, out);
+      convert_row<T>(luma, rows_.u, rows_.v, width_, k_, (int16_t)(1 << (15 - f_.bits)), drop, out.r, out.g, out.b);
   }
 
-  // Whether `row_in_one_pass` can be used, for an even x and an even width.
+  // Whether half_chroma.h can be used, for an even x and an even width.
   bool has_one_pass() const {
     return has_half_chroma_loop() && f_.bits == 8 && f_.column_shift == 1 && f_.row_shift <= 1 && !f_.is_semiplanar &&
            !f_.is_gray && !f_.is_rgb && siting_ != CENTRE;
   }
-  // Like `row` to RGB.
-  void row_in_one_pass(int64_t y, uint8_t *out) const {
+  // Row y for it; `next_y` is needed afterwards.
+  HalfChromaRow half_chroma_row(int64_t y, int64_t next_y) const {
     const Between rows = between(y);
     const int64_t first = x_ >> 1;
     const auto chroma = [&](int plane) -> ChromaRows {
       const auto row = [&](int64_t i) { return p_.plane[plane] + i * p_.line[plane] + first; };
       return {row(rows.near), row(rows.far)};
     };
-    half_chroma_to_rgb(
-        {p_.plane[0] + y * p_.line[0] + x_, chroma(1), chroma(2), width_, chroma_width_ - first, rows.far_weight}, k_,
-        out);
+    const auto luma = [&](int64_t row) { return p_.plane[0] + row * p_.line[0] + x_; };
+    return {luma(y), chroma(1), chroma(2), width_, chroma_width_ - first, rows.far_weight, luma(next_y)};
   }
 
   template <class T>
-  void rgb_row(int64_t y, uint8_t *out) const {  // planes are green, blue, red
+  void rgb_row(int64_t y, const Planes &out) const {  // planes are green, blue, red
     const int down = f_.bits - 8;
-    uint8_t *to[3] = {rows_.g, rows_.b, rows_.r};
+    uint8_t *to[3] = {out.g, out.b, out.r};
     for (int plane = 0; plane < 3; plane++) {
       const T *in = (const T *)(p_.plane[plane] + y * p_.line[plane]) + x_;
       for (int64_t i = 0; i < width_; i++) to[plane][i] = (uint8_t)(in[i] >> down);
     }
-    interleave(rows_.r, rows_.g, rows_.b, width_, out);
   }
 
  private:
@@ -262,36 +257,47 @@ ycbcr::Coefficients coefficients_of(int64_t matrix, bool full, int bits) {
           full ? (int16_t)0 : (int16_t)(16 * steps)};
 }
 
-void picture_to_pixels(const Picture &picture, bool as_ycbcr, int64_t y, int64_t x, int64_t height, int64_t width,
-                       uint8_t *out, Scratch &scratch) {
+void picture_to_pixels(const Picture &picture, bool as_ycbcr, const Rectangle &part, const PixelRows &out,
+                       Scratch &scratch, int64_t next_y) {
   Format format;
   if (!parse(picture.format, &format))
     fail("pictures of the format %s are not supported", picture.format ? picture.format : "(unknown)");
   if (picture.matrix == 0 && !format.is_gray) format.is_rgb = true;  // RGB: planes of green, blue and red
   if (format.is_rgb && as_ycbcr) fail("the video has no YCbCr, its pictures are RGB (%s)", picture.format);
-  if (height <= 0 || width <= 0) return;
-  const int64_t bytes = (width + 2 + 63) / 64 * 64, room = 2 * (bytes + 64);
+  if (part.height <= 0 || part.width <= 0) return;
+  const int64_t bytes = (part.width + 2 + 63) / 64 * 64, room = 2 * (bytes + 64);
   char *memory = scratch.array<char>(3 * bytes + 3 * room);
-  Rows rows;
-  rows.r = (uint8_t *)memory, rows.g = rows.r + bytes, rows.b = rows.g + bytes;
+  uint8_t *const row = (uint8_t *)memory;
   int16_t *wide = (int16_t *)(memory + 3 * bytes);
-  rows.u = wide + 32, rows.v = rows.u + room / 2, rows.narrow = wide + room;
+  const Rows rows = {wide + 32, wide + 32 + room / 2, wide + room};
   const Coefficients k = coefficients_of(picture.matrix, format.is_full_range || picture.range == 2, format.bits);
-  const auto convert = [&](int64_t begin, int64_t n, auto to_pixels) {
-    if (n == 0) return;
-    const Converter columns(picture, format, k, x + begin, n, rows);
-    for (int64_t i = 0; i < height; i++) to_pixels(columns, y + i, out + (i * width + begin) * 3);
-  };
-  const auto by_passes = [&](const Converter &columns, int64_t row, uint8_t *to) {
+  const auto planes_of = [&](const Converter &columns, int64_t y, const Planes &to) {
     if (format.is_rgb)
-      format.bits > 8 ? columns.rgb_row<uint16_t>(row, to) : columns.rgb_row<uint8_t>(row, to);
+      format.bits > 8 ? columns.rgb_row<uint16_t>(y, to) : columns.rgb_row<uint8_t>(y, to);
     else
-      format.bits > 8 ? columns.row<uint16_t>(row, as_ycbcr, to) : columns.row<uint8_t>(row, as_ycbcr, to);
+      format.bits > 8 ? columns.row<uint16_t>(y, as_ycbcr, to) : columns.row<uint8_t>(y, as_ycbcr, to);
   };
-  const int64_t before = x & 1, paired = (width - before) / 2 * 2;
-  if (as_ycbcr || paired < kLeastHalfChroma || !Converter(picture, format, k, x, width, rows).has_one_pass())
-    return convert(0, width, by_passes);
-  convert(0, before, by_passes);
-  convert(before, paired, [](const Converter &columns, int64_t row, uint8_t *to) { columns.row_in_one_pass(row, to); });
-  convert(before + paired, width - before - paired, by_passes);
+  // Columns [begin, begin + n).
+  const auto convert = [&](int64_t begin, int64_t n, bool in_one_pass) {
+    if (n == 0) return;
+    const Converter columns(picture, format, k, part.x + begin, n, rows);
+    for (int64_t i = 0, y = part.y; i < part.height; i++, y++) {
+      uint8_t *const to = out.data + i * out.pitch + begin * (out.plane ? 1 : 3);
+      const Planes planes =
+          out.plane ? Planes{to, to + out.plane, to + 2 * out.plane} : Planes{row, row + bytes, row + 2 * bytes};
+      if (in_one_pass) {
+        const HalfChromaRow from = columns.half_chroma_row(y, i + 1 < part.height ? y + 1 : next_y);
+        out.plane ? half_chroma_to_rgb(from, k, planes) : half_chroma_to_rgb(from, k, to);
+      } else {
+        planes_of(columns, y, planes);
+        if (!out.plane) interleave(planes.r, planes.g, planes.b, n, to);
+      }
+    }
+  };
+  const int64_t before = part.x & 1, paired = (part.width - before) / 2 * 2;
+  if (as_ycbcr || paired < kLeastHalfChroma || !Converter(picture, format, k, 0, 0, rows).has_one_pass())
+    return convert(0, part.width, false);
+  convert(0, before, false);
+  convert(before, paired, true);
+  convert(before + paired, part.width - before - paired, false);
 }

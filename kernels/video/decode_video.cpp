@@ -46,7 +46,7 @@ void run(const Tensor *out, const Tensor *in, const DecodeVideoArgs &a, Scratch 
   const int64_t height = out->shape[1], width = out->shape[2];
   const auto fill = [&](uint8_t *to) { fill_pixels(to, height * width, a.fill); };
   const auto make = [&](const Picture &picture, uint8_t *to) {
-    picture_to_pixels(picture, a.as_ycbcr, a.y, a.x, height, width, to, scratch);
+    picture_to_pixels(picture, a.as_ycbcr, {a.y, a.x, height, width}, {to, 3 * width, 0}, scratch);
   };
   give_frames({in->as<uint8_t>(), in->volume()}, *(const VideoIndex *)a.index, a.frames, out->shape[0],
               out->as<uint8_t>(), height * width * 3, fill, make);

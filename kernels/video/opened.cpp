@@ -94,7 +94,8 @@ EXPORT int64_t video_read(const OpenedVideo *video, const int32_t *frames, int64
     decoded = decode_frames(packets_of(*video), index, wanted, [&](int32_t frame, const Picture &picture) {
       check_size(index, frame, picture);
       const int64_t place = std::lower_bound(wanted.begin(), wanted.end(), frame) - wanted.begin();
-      picture_to_pixels(picture, as_ycbcr, 0, 0, index.height, index.width, out + place * size, scratch);
+      picture_to_pixels(picture, as_ycbcr, {0, 0, index.height, index.width}, {out + place * size, 3 * index.width, 0},
+                        scratch);
     });
   });
   return decoded;

@@ -43,7 +43,8 @@ class Stream {
       const Held held = take();
       try {
         check_size(index, held.number, held.picture);
-        picture_to_pixels(held.picture, as_ycbcr, 0, 0, index.height, index.width, out + i * size, scratch_);
+        picture_to_pixels(held.picture, as_ycbcr, {0, 0, index.height, index.width},
+                          {out + i * size, 3 * index.width, 0}, scratch_);
       } catch (...) {
         release(held);
         throw;
