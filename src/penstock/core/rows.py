@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that kernels read: per sample a row of arguments, and a row per tensor with its address. Rows can be
-refilled for the next batch; unchanged fields are not written again."""
+"""The rows that kernels read: per sample a row of arguments, and a row per tensor with its address."""
 
 from __future__ import annotations
 
@@ -68,21 +67,17 @@ def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:
 class TensorRows:
     """Rows of `n` tensors. `array` is the record array, `data` (n,) uint64 and `shape` (n, 8) int64 are views of it."""
 
-    __slots__ = ("_type", "address", "array", "data", "shape")
+    __slots__ = ("address", "array", "data", "shape")
 
     def __init__(self, n: int):
         self.array, self.address = allocate(n, TENSOR)
         self.data, self.shape = self.array["data"], self.array["shape"]
-        self._type: tuple[int, np.dtype] | None = None
 
     def describe(self, stored: np.ndarray, dtype: np.dtype) -> TensorRows:
-        """Writes the extents `stored` (n, ndim) and the type; keeps `data`."""
+        """Writes the extents `stored` (n, ndim) and the type, once."""
         ndim = stored.shape[1]
         check_dims(ndim)
-        if self._type != (ndim, dtype):
-            self.shape[...] = 0
-            self.array["ndim"], self.array["dtype"] = ndim, dtypes.from_numpy(dtype)
-            self._type = ndim, dtype
+        self.array["ndim"], self.array["dtype"] = ndim, dtypes.from_numpy(dtype)
         self.shape[:, :ndim] = stored
         return self
 
@@ -90,51 +85,30 @@ class TensorRows:
 class ArgumentRows:
     """Argument rows of a kernel for `n` samples. In the record type, the fields `pointers` are addresses."""
 
-    __slots__ = ("_last", "_order", "_widths", "address", "array", "pointers", "views")
+    __slots__ = ("address", "array", "pointers", "views")
 
     def __init__(self, n: int, record: np.dtype, pointers: frozenset[str]):
         self.array, self.address = allocate(n, record)
         self.pointers = pointers
         self.views = {name: self.array[name] for name in record.names or ()}
-        self._order = np.arange(n, dtype="u8")
-        self._last: dict[str, Any] = {}
-        self._widths: dict[str, int] = {}  # columns of each field that may be nonzero
 
     def fill(self, columns: Mapping[str, Any]) -> list[np.ndarray]:
         """Writes columns (n,) or (n, k), or constants for all rows. A column with fewer values than the field is padded
-        with zeros; fields that are not named are zero.
+        with zeros; fields that are not named are zero. Called once.
 
         A pointer field takes an array of shape (n, ...) and points each row at its part, or of shape (1, ...) to share
         it. Returns the arrays that must stay alive while the rows are used.
         """
-        last, alive = self._last, []
-        if last.keys() != columns.keys():
-            self.array[...] = np.zeros((), self.array.dtype)
-            last.clear()
-            self._widths.clear()
+        alive = []
         for field, column in columns.items():
-            before, rows = last.get(field), self.views[field]
+            rows = self.views[field]
             if field in self.pointers:
                 values = np.ascontiguousarray(column)
                 alive.append(values)
-                if values is not before:
-                    if len(values) == 1:
-                        rows[...] = address(values)
-                    else:
-                        np.multiply(self._order, np.uint64(values.strides[0]), out=rows)
-                        rows += np.uint64(address(values))
-                column = values
-            elif column is before:
-                continue
+                step = values.strides[0] if len(values) != 1 else 0
+                rows[...] = np.uint64(address(values)) + np.arange(len(rows), dtype="u8") * np.uint64(step)
             elif rows.ndim == 2 and getattr(column, "ndim", 0) == 2:
-                k = column.shape[1]
-                if self._widths.get(field, 0) > k:
-                    rows[:, k:] = 0
-                rows[:, :k] = column
-                self._widths[field] = k
+                rows[:, : column.shape[1]] = column
             else:
                 rows[...] = column
-                self._widths[field] = MAX_DIMS
-            # A read-only array is a constant. Others are not kept, as they may be a batch's memory.
-            last[field] = None if isinstance(column, np.ndarray) and column.flags.writeable else column
         return alive

@@ -223,11 +223,11 @@ def _reduced(
     return ufunc.reduce(x, axis=axis, keepdims=keepdims is True, **kwargs, **given)
 
 
-def known_index(index: Any) -> Any:
-    """Returns the index with its columns replaced by their values, which are checked for later batches."""
-    if isinstance(index, tuple):
-        return tuple(map(known_index, index))
-    return index.known() if isinstance(index, Traced) else index
+def known_values(x: Any) -> Any:
+    """Returns a column, or an index, with columns replaced by their values, which are checked for later batches."""
+    if isinstance(x, tuple):
+        return tuple(map(known_values, x))
+    return x.known() if isinstance(x, Traced) else x
 
 
 Moving = Callable[..., Any]

@@ -25,7 +25,7 @@ from .program import (
     operation_number,
 )
 from .rows import allocate
-from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_index, plain
+from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_values, plain
 
 _INT64, _BOOL = np.dtype("i8"), np.dtype("?")
 _MOST_INPUTS = 3  # per operation
@@ -67,10 +67,6 @@ class Native:
     def taken(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """x[rows], where rows may be computed from data; both are int64."""
         return x[rows]
-
-    def known(self, column: Any) -> np.ndarray:
-        """Returns the values of a column that a rule uses in Python control flow."""
-        return column
 
 
 IMMEDIATE = Native()
@@ -202,7 +198,7 @@ class Tracer(Native):
             places = function([self._places(x, result.dtype, sources) for x in first], *rest, **kwargs)
             return self._gathered(result, places, sources)
         if function is np.insert:
-            result, where = np.insert(*plain(args), **kwargs), known_index(rest[0])
+            result, where = np.insert(*plain(args), **kwargs), known_values(rest[0])
             inserted = self._places(rest[1], result.dtype, sources)
             places = np.insert(self._places(first, result.dtype, sources), where, inserted, *rest[2:], **kwargs)
             return self._gathered(result, places, sources)
@@ -215,7 +211,7 @@ class Tracer(Native):
             places = np.pad(self._places(first, result.dtype, sources), *rest, constant_values=edge)
             return self._gathered(result, places, sources)
         first = self.constant(first)
-        rest, named = known_index(tuple(rest)), {k: known_index(v) for k, v in kwargs.items()}
+        rest, named = known_values(tuple(rest)), {k: known_values(v) for k, v in kwargs.items()}
         return self._part(first, lambda x: function(x, *rest, **named))
 
     def _part(self, x: Any, function: Moving) -> Any:
@@ -251,7 +247,7 @@ class Tracer(Native):
 
     def chosen(self, x: Any, index: Any) -> Any:
         """x[index]"""
-        index = known_index(index)
+        index = known_values(index)
         whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
         is_name = isinstance(index, str)  # a record field
         return self._part(x, lambda y: y[index] if is_name or isinstance(y[index], np.ndarray) else y[whole])
@@ -260,10 +256,10 @@ class Tracer(Native):
         """x[index] = values"""
         if x.value is None:
             if is_constant(values):
-                x.array[known_index(index)] = plain(values)
+                x.array[known_values(index)] = plain(values)
                 return
             raise Untraceable("it writes a column to a constant array; x.copy() or a.native.zeros make one to write to")
-        index = known_index(index)
+        index = known_values(index)
         view = x.array[index]
         if isinstance(view, np.ndarray) and np.may_share_memory(view, x.array):
             # NumPy drops leading extents of 1 of the values.
@@ -327,9 +323,6 @@ class Tracer(Native):
         view = self._view(self.contiguous(column))
         expected = np.array(view.array, order="C")
         self._add("check {} == {}", (view, expected), "same_column", (view, expected.nbytes, expected), 1)
-
-    def known(self, column: Any) -> np.ndarray:
-        return column.known() if isinstance(column, Traced) else column
 
     # The program ------------------------------------------------------------------------------------------------------
 

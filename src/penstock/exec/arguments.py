@@ -122,7 +122,7 @@ def _data_column(arg: Arg, batch: Batch, n: int, scalar: bool = False) -> np.nda
     if batch.spec.is_dense:  # the usual case
         column = batch.array()
         if column.ndim == 1 + is_vector and column.dtype == arg.column_type:
-            return column.view()  # a new view, as the same read-only array again would count as a constant
+            return column
     if not batch.spec.is_dense:
         raise ValueError(
             f"argument '{arg.name}' needs the same number of values for every sample; got shapes "

@@ -10,7 +10,6 @@ import numpy as np
 from ..core import kernels
 from ..core.batch import Batch, Spec
 from ..graph.node import Node
-from ..graph.passes import Stage
 from ..graph.scopes import Scope
 from .context import BadSamples, Context, ScopedContext
 
@@ -32,12 +31,8 @@ def context_of(ctx: Context, scope: Scope | None) -> Context:
     return ctx.scopes[scope]
 
 
-def runner(stage: Stage, run: Run) -> Run:
-    """Wraps `run` to process only the samples of the stage's branch."""
-    return runner_of(stage.nodes, run)
-
-
-def runner_of(nodes: list[Node], run: Run) -> Run:
+def runner(nodes: list[Node], run: Run) -> Run:
+    """Wraps `run` to process only the samples of the nodes' branch."""
     scope = nodes[0].scope
     edges = [(n.number, i) for n in nodes for i in range(n.n_outputs)]
 

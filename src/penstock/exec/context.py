@@ -98,6 +98,10 @@ class Context:
         # Allocators for outputs by (node, index), called with the number of bytes; others use the pool.
         self.memory: Mapping[tuple[int, int], Any] = _POOL
 
+    def select(self, rows: np.ndarray) -> Context:
+        """A batch of only these rows, from the start."""
+        return Context(len(rows), self.epoch[rows], self.position[rows], self.iteration, self.rows[rows])
+
     def start_again(self, loaded: dict[tuple[int, int], Batch]) -> None:
         """Resets the state to just after the sources were loaded."""
         self.loading.clear()

@@ -112,7 +112,7 @@ class Eager:
         resolver = Resolver(node, self.seed, drawing if "seed" in node.op.schema else 0)
         try:
             run, on_gpu = self._runner(node, resolver)
-            run = branches.runner_of([node], run) if node.scope is not None else run
+            run = branches.runner([node], run) if node.scope is not None else run
             if on_gpu:
                 self._run_on_gpu(node, run)
             else:

@@ -130,7 +130,7 @@ class Plan:
             self.of_branches += joined.chains
             return joined.run
         run = self._runner_in_scope(stage)
-        return branches.runner(stage, run) if stage.nodes[0].scope else run
+        return branches.runner(stage.nodes, run) if stage.nodes[0].scope else run
 
     def _runner_in_scope(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
         if stage.kind in ("chain", "gpu"):

@@ -9,24 +9,20 @@ from collections import deque
 from typing import Any
 
 from .stream import Event, Stream
+from .uses import UsedMemory
 
 # Filled by __del__, which may run in any thread at any time: it must not take locks.
 _waiting: deque[tuple[list[Event], Any]] = deque()
 
 
-class Borrowed:
+class Borrowed(UsedMemory):
     """Keeps `owner` until this object is unreferenced and the work of the streams that used its memory is done."""
 
-    __slots__ = ("__weakref__", "_device", "_owner", "_streams")
+    __slots__ = ("__weakref__", "_device", "_owner")
 
     def __init__(self, owner: Any, stream: Stream):
         self._owner, self._device, self._streams = owner, stream.device, [stream]
         collect()
-
-    def used_on(self, stream: Stream) -> None:
-        """Records that `stream` reads or writes it too."""
-        if all(s.closed or s.handle != stream.handle for s in self._streams):
-            self._streams.append(stream)
 
     def __del__(self, finalizing=sys.is_finalizing) -> None:
         if finalizing() or not hasattr(self, "_streams"):

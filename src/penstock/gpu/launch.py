@@ -102,6 +102,7 @@ class Fusion:
         for c in calls:
             for t in c.ins:
                 uses[t] = uses.get(t, 0) + 1
+        private = {t for t, n in uses.items() if n == 1 and t not in kept}  # one call reads them, and nothing else
         self._groups: list[_Group] = []
         open_: dict[int, _Group] = {}  # groups that can be extended, by last output
         made_by = {t: i for i, c in enumerate(calls) for t in c.outs}
@@ -112,7 +113,7 @@ class Fusion:
             group = None
             if form in forms.LOCAL:
                 t = c.ins[0]
-                group = open_.pop(t, None) if t not in kept and uses[t] == 1 else None
+                group = open_.pop(t, None) if t in private else None
                 if group is not None and group.before >= 0 and form != "values":
                     group = None
                 if group is None or len(group.locals) == _MOST_LOCALS:
@@ -123,10 +124,9 @@ class Fusion:
             else:
                 group = _Group(i, [], -1)
                 joined, t = forms.described(c.kernel).joined, c.ins[0] if c.ins else -1
-                if joined and t not in kept and uses[t] == 1 and t in made_by:
-                    if calls[made_by[t]].kernel == joined[0]:
-                        group.before = made_by[t]
-                        self._groups = [g for g in self._groups if g.head != group.before]
+                if joined and t in private and t in made_by and calls[made_by[t]].kernel == joined[0]:
+                    group.before = made_by[t]
+                    self._groups = [g for g in self._groups if g.head != group.before]
                 self._groups.append(group)
             group.out = c.outs[0]
             if group.head < 0 or forms.form_of(calls[group.head].kernel, len(calls[group.head].ins)) != "own":

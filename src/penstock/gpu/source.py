@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.traced import Traced
+from ..core.traced import Traced, known_values
 from . import forms
 
 _C_TYPES = {
@@ -76,7 +76,7 @@ def _unit(s: Spec) -> tuple[int, int] | None:
     if axis < 0 or s.ndim < 2:
         return None
     column = s.stored[:, axis]
-    c = column.known() if isinstance(column, Traced) else column
+    c = known_values(column)
     if len(c) and c[0] > 0 and (c == c[0]).all():
         n = int(c[0])
     elif isinstance(column, Traced):

@@ -59,7 +59,7 @@ class Producer:
         bad = self._load(ctx, picks)
         if bad and self.policy.on_error != "replace":
             keep = np.setdiff1d(np.arange(ctx.n), bad)
-            kept = Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration, ctx.rows[keep])
+            kept = ctx.select(keep)
             kept.values = {edge: _like(b.take(keep), b) for edge, b in ctx.values.items()}
             kept.timings = ctx.timings
             return self._with_waiting(kept, picks := {k: p.select(keep) for k, p in picks.items()}), picks, attempt
@@ -67,7 +67,7 @@ class Producer:
             rows = np.array(bad)
             stand_ins = self._replacements(picks, rows, attempt)
             picks = {k: p.put(rows, stand_ins[k]) for k, p in picks.items()}
-            some = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration, ctx.rows[rows])
+            some = ctx.select(rows)
             bad = rows[self._load(some, stand_ins)].tolist()
             ctx.values = {edge: _like(b.put(rows, some.values[edge]), b) for edge, b in ctx.values.items()}
             ctx.timings += some.timings
@@ -151,7 +151,7 @@ class Producer:
             keep = np.setdiff1d(np.arange(ctx.n), rows)
             return [_repack(o.take(keep)) for o in outputs], ctx.rows[keep]
         sub_picks = self._replacements(picks, rows, attempt)
-        sub = Context(len(rows), ctx.epoch[rows], ctx.position[rows], ctx.iteration, ctx.rows[rows])
+        sub = ctx.select(rows)
         stand_ins, _ = self.produce(sub, sub_picks, attempt + 1)
         return [o.put(rows, s) for o, s in zip(outputs, stand_ins)], ctx.rows
 
@@ -169,7 +169,7 @@ class Producer:
             return Context(ctx.n, ctx.epoch, ctx.position, ctx.iteration, ctx.rows), picks, attempt + 1
         keep = np.setdiff1d(np.arange(ctx.n), rows)
         picks = {k: p.select(keep) for k, p in picks.items()}
-        return Context(len(keep), ctx.epoch[keep], ctx.position[keep], ctx.iteration, ctx.rows[keep]), picks, attempt
+        return ctx.select(keep), picks, attempt
 
     def _replacements(self, picks: dict[int, Picks], rows: np.ndarray, attempt: int) -> dict[int, Picks]:
         if attempt >= _MAX_ATTEMPTS:

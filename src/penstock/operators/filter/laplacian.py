@@ -6,6 +6,7 @@ import numpy as np
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, PerFrame
+from ...core.traced import known_values
 from ._linear_filter import Separable, per_axis
 
 _LONGEST = 31
@@ -78,7 +79,7 @@ class Laplacian(Separable):
             _check("smoothing_size", smooth, 1)
             a.size = np.where(np.eye(axes, dtype=bool), a.size, smooth[:, None, :])
         derives = np.eye(axes, dtype=bool)[..., None]
-        derive, smooth = (windows[a.native.known(a.size)] for windows in (_DERIVE, _SMOOTH))
+        derive, smooth = (windows[known_values(a.size)] for windows in (_DERIVE, _SMOOTH))
         windows = np.where(derives, derive, smooth)
         scale = per_axis(a.scale, "scale", axes)
         if a.normalized_kernel:

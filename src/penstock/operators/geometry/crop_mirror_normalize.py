@@ -10,6 +10,7 @@ from ...core.dtypes import DALIDataType, DALIImageType, to_numpy
 from ...core.errors import SampleErrors
 from ...core.op import Arg, Arguments, Layout, PerSample
 from ...core.pixel_steps import are_fractions, warn_of_fractions
+from ...core.traced import known_values
 from ._crop_window import CropWindow, needed_of
 from .crop import Crop
 
@@ -92,7 +93,7 @@ class CropMirrorNormalize(CropWindow):
         # For constant arguments, the result depends only on the channels, which rarely change.
         key = None
         if self.normalises_alike:
-            channels = a.native.known(channels)
+            channels = known_values(channels)
             key = channels.tobytes()
         known = self._normalisations.get(key)
         if known is None:
