@@ -140,7 +140,8 @@ sdist: $(VENV)/.core $(VENV)/.sdist $(VENV)/.test ## build dist/penstock-*.tar.g
 arm: build $(VENV)/.test ## compile the loops in NEON for 64-bit ARM and compare them with AVX2's in QEMU (ALL=1: kernels, decoders, operators)
 	@sh tools/system_packages.sh $(PYTHON) g++-aarch64-linux-gnu qemu-user
 	$(PY) -m pytest -q tests/arm
-	$(if $(ALL),sh tools/arm_test.sh)
+	$(if $(ALL),$(MAKE) wheel ARCH=aarch64)
+	$(if $(ALL),PYTHON=$(abspath $(PY)) sh tools/arm_test.sh)
 
 free-threaded: build $(VENV)/.threads ## the tests of threads, pipelines and executors, for PYTHON=python3.13t or python3.14t
 	$(PY) -m pytest -q tests/test_free_threading.py tests/core tests/exec tests/pipeline tests/tensors -m "not slow" --every $(or $(EVERY),3)
