@@ -157,11 +157,13 @@ stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too
 notebooks: build $(VENV)/.test ## run the tutorials in examples/ (NOTEBOOKS=files); SAVE=1 stores what they show
 	$(PY) tools/notebooks.py $(NOTEBOOKS) $(if $(SAVE),--save)
 
-site: build $(VENV)/.beside-site ## build the documentation site in build/site/html (EXTERNAL=1: also check links to others)
+site: build $(VENV)/.beside-site ## build the documentation site in build/site/html (EXTERNAL=1: also check links to others; BROWSER=1: look at it in Chromium)
 	$(PY) tools/build_site.py
 	@rm -rf build/site/html
 	$(VENV)/site/bin/python -m sphinx -W --keep-going -q -j auto build/site/source build/site/html
 	$(PY) tools/check_site.py build/site/html $(if $(EXTERNAL),--external)
+	$(if $(BROWSER),sh tools/system_packages.sh $(PYTHON) chromium && $(VENV)/site/bin/python -m pip install -q axe-core-python)
+	$(if $(BROWSER),$(VENV)/site/bin/python tools/look_at_site.py build/site/html build/site/pictures)
 
 clean: ## remove everything that was built, the virtual environment too
 	rm -rf build dist $(VENV) src/penstock/libpenstock.so src/penstock/fn/*.pyi src/penstock/ops/*.pyi

@@ -5,8 +5,8 @@
     python tools/advisories.py refresh     writes that list anew from Debian's source packages (needs apt and a network)
 
 Debian's changelogs name the CVE numbers that a version fixes. A fix in an upstream release is ours if we build that
-release or a later one; one in a Debian revision if we apply the patches of that revision (sources.txt). Mirrors may lack
-the sources of a version and have its packages: then the changelog is read from one of those.
+release or a later one; one in a Debian revision if we apply the patches of that revision (sources.txt). Where a mirror
+lacks the sources of a version but has its packages, the changelog is read from one of those.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def read(text: str) -> Advisories:
         elif kind == "unread":
             found.unread.add((package, rest[0]))
         elif kind != "checked":
-            raise ValueError(f"a line begins with {kind!r}, which is none of checked, newest, fixed, accepted, awaited, unread")
+            raise ValueError(
+                f"a line begins with {kind!r}, which is none of checked, newest, fixed, accepted, awaited, unread"
+            )
     return found
 
 
@@ -203,7 +205,7 @@ def write(found: Advisories) -> str:
         [
             "# Known vulnerabilities of the codecs in the wheel, from the changelogs of Debian's packages, written by",
             "# `python tools/advisories.py refresh`. Lines `accepted PACKAGE CVE reason` (it does not concern us) and",
-            "# `awaited PACKAGE CVE reason` (it may, and no sources have the fix: no release is made) are written by hand.",
+            "# `awaited PACKAGE CVE reason` (no sources have the fix: no release is made) are written by hand and kept.",
             f"checked {found.checked}",
             *(f"newest {p} {v}" for p, v in sorted(found.newest.items())),
             *(f"unread {p} {v}" for p, v in sorted(found.unread)),

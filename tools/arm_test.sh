@@ -27,7 +27,7 @@ if [ ! -f "$out/unpacked" ]; then
   echo "deb $([ -f $keys ] && echo "[signed-by=$keys] ")$mirror/debian $suite main" >"$out/apt/sources.list"
   $apt update >/dev/null
   # The packages and what they need, but for maintainers' scripts, which are not run.
-  packages=$($apt install -s --no-install-recommends python3-minimal libpython3-stdlib libsndfile1 libstdc++6 \
+  packages=$($apt install -s --no-install-recommends python3-minimal libpython3-stdlib libstdc++6 \
     libgomp1 libgfortran5 | awk '/^Inst/ {print $2}')
   (cd "$out/apt/archives" && $apt download $packages >/dev/null)
   for deb in "$out"/apt/archives/*.deb; do
