@@ -205,7 +205,7 @@ def write(found: Advisories) -> str:
         [
             "# Known vulnerabilities of the codecs in the wheel, from the changelogs of Debian's packages, written by",
             "# `python tools/advisories.py refresh`. Lines `accepted PACKAGE CVE reason` (it does not concern us) and",
-            "# `awaited PACKAGE CVE reason` (no sources have the fix: no release is made) are written by hand and kept.",
+            "# `awaited PACKAGE CVE reason` (no source has the fix, so no release is made) are written by hand.",
             f"checked {found.checked}",
             *(f"newest {p} {v}" for p, v in sorted(found.newest.items())),
             *(f"unread {p} {v}" for p, v in sorted(found.unread)),
