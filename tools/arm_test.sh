@@ -55,6 +55,6 @@ cp -r "$out/wheel/penstock.libs" "$out/tree/src/"
 cd "$out/tree"
 [ $# -gt 0 ] || set -- --every 10 tests/kernels tests/operators
 # No GPU is emulated beside the processor; processes are not started in emulated ones.
-exec qemu-aarch64 -L "$root" -E PENSTOCK_TEST_GPU=1 -E PYTHONPATH="$out/site:$out/tree/src" \
+exec qemu-aarch64 -L "$root" -E PENSTOCK_TEST_GPU=1 -E PENSTOCK_TEST_EMULATED=1 -E PYTHONPATH="$out/site:$out/tree/src" \
   -E LD_LIBRARY_PATH="$root/usr/lib/$triple:$root/lib/$triple" "$root/usr/bin/$python" \
   -m pytest -q -p no:cacheprovider -k "not gpu and not fork and not spawn" "$@"

@@ -4,6 +4,7 @@ kernel, limited to it) and Pillow's."""
 
 import io
 import os
+import platform
 from pathlib import Path
 
 import numpy as np
@@ -127,7 +128,8 @@ def test_every_quality(subsampling, level, limit):
 @pytest.mark.parametrize("quantiser", (1, 255))
 @pytest.mark.parametrize("scale", (1, 2, 4, 8))
 def test_numbers_that_overflow(scale, quantiser, level, limit):
-    """Coefficients that no encoder creates: values beyond 16 bits must overflow as in libjpeg."""
+    """Coefficients that no encoder creates: values beyond 16 bits must overflow as in libjpeg on x86-64, on every
+    processor; libjpeg-turbo's own loops for ARM overflow in another way."""
     rng = np.random.default_rng(9)
 
     def block(component):
@@ -140,9 +142,10 @@ def test_numbers_that_overflow(scale, quantiser, level, limit):
         return values
 
     data = coefficient_jpeg(rng, 90, 120, ((1, 1),) * 3, block, [np.full(64, quantiser)] * 3)
-    limit(LIBJPEG)
+    on_x86 = platform.machine() == "x86_64"
+    limit(LIBJPEG if on_x86 else PLAIN)
     want = decode(data, scale=scale)
-    if scale == 1:
+    if scale == 1 and on_x86:
         np.testing.assert_array_equal(want, pillow(data))
     limit(level)
     np.testing.assert_array_equal(decode(data, scale=scale), want)
