@@ -24,6 +24,8 @@ export PENSTOCK_DATA ?= $(abspath ../shared/data)
 endif
 DATA ?= $(or $(PENSTOCK_DATA),examples/data)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The newest NumPy has no wheel for Python 3.13t: an older one's wheel, not half an hour of compiling.
+export PIP_PREFER_BINARY = 1
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
