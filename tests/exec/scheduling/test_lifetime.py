@@ -3,8 +3,8 @@
 
 import gc
 import os
-import sys
 import signal
+import sys
 import threading
 import time
 import weakref
