@@ -24,6 +24,8 @@ export PENSTOCK_DATA ?= $(abspath ../shared/data)
 endif
 DATA ?= $(or $(PENSTOCK_DATA),examples/data)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The newest NumPy has no wheel for Python 3.13t: an older one's wheel, not half an hour of compiling.
+export PIP_PREFER_BINARY = 1
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
@@ -140,7 +142,8 @@ sdist: $(VENV)/.core $(VENV)/.sdist $(VENV)/.test ## build dist/penstock-*.tar.g
 arm: build $(VENV)/.test ## compile the loops in NEON for 64-bit ARM and compare them with AVX2's in QEMU (ALL=1: kernels, decoders, operators)
 	@sh tools/system_packages.sh $(PYTHON) g++-aarch64-linux-gnu qemu-user
 	$(PY) -m pytest -q tests/arm
-	$(if $(ALL),sh tools/arm_test.sh)
+	$(if $(ALL),$(MAKE) wheel ARCH=aarch64)
+	$(if $(ALL),PYTHON=$(abspath $(PY)) sh tools/arm_test.sh)
 
 free-threaded: build $(VENV)/.threads ## the tests of threads, pipelines and executors, for PYTHON=python3.13t or python3.14t
 	$(PY) -m pytest -q tests/test_free_threading.py tests/core tests/exec tests/pipeline tests/tensors -m "not slow" --every $(or $(EVERY),3)
@@ -156,11 +159,13 @@ stubs: $(VENV)/.core ## write the stubs of fn and ops (`make build` does so, too
 notebooks: build $(VENV)/.test ## run the tutorials in examples/ (NOTEBOOKS=files); SAVE=1 stores what they show
 	$(PY) tools/notebooks.py $(NOTEBOOKS) $(if $(SAVE),--save)
 
-site: build $(VENV)/.beside-site ## build the documentation site in build/site/html (EXTERNAL=1: also check links to others)
+site: build $(VENV)/.beside-site ## build the documentation site in build/site/html (EXTERNAL=1: also check links to others; BROWSER=1: look at it in Chromium)
 	$(PY) tools/build_site.py
 	@rm -rf build/site/html
 	$(VENV)/site/bin/python -m sphinx -W --keep-going -q -j auto build/site/source build/site/html
 	$(PY) tools/check_site.py build/site/html $(if $(EXTERNAL),--external)
+	$(if $(BROWSER),sh tools/system_packages.sh $(PYTHON) chromium && $(VENV)/site/bin/python -m pip install -q axe-core-python)
+	$(if $(BROWSER),$(VENV)/site/bin/python tools/look_at_site.py build/site/html build/site/pictures)
 
 clean: ## remove everything that was built, the virtual environment too
 	rm -rf build dist $(VENV) src/penstock/libpenstock.so src/penstock/fn/*.pyi src/penstock/ops/*.pyi

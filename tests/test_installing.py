@@ -28,5 +28,7 @@ def test_the_pythons_of_the_package_are_those_that_are_tested():
     project = (ROOT / "pyproject.toml").read_text()
     claimed = set(re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project))
     assert "3.11" in claimed and claimed == tested
-    assert f'requires-python = ">={min(claimed, key=lambda v: int(v[2:]))}"' in project
+    oldest = min(claimed, key=lambda v: int(v[2:]))
+    assert f'requires-python = ">={oldest}"' in project
+    assert f'\npython_version = "{oldest}"' in project  # for which mypy looks
     assert ("Free Threading" in project) == bool(re.search(r'"3\.\d+t"', jobs))

@@ -2,9 +2,11 @@
 """The pages of the site: the operator reference, generated from classes and by running operators; valid links. `make
 site` checks the output of Sphinx."""
 
-import importlib
+import importlib.util
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +238,20 @@ def test_what_a_screen_reader_misses_is_found(tools, tmp_path):
         "c.html lacks a language",
         "c.html lacks a title",
     ]
+
+
+@pytest.mark.skipif(
+    not shutil.which("chromium") or not importlib.util.find_spec("axe_core_python"),
+    reason="`make site BROWSER=1` installs Chromium and axe-core",
+)
+def test_what_a_browser_shows_is_looked_at(tmp_path):
+    bad = '<img src="a.png"><p style="width:900px;color:#ccc">faint, and wider than a telephone</p>'
+    (tmp_path / "bad.html").write_text(f"<!doctype html>{html(f'<body><main>{bad}</main></body>')}")
+    command = [sys.executable, ROOT / "tools" / "look_at_site.py", tmp_path, tmp_path / "pictures"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode and "image-alt" in done.stderr and "color-contrast" in done.stderr
+    assert "(telephone): it is 9" in done.stderr and "(desktop): it is" not in done.stderr
+    assert {p.name for p in (tmp_path / "pictures").iterdir()} == {"bad-desktop.png", "bad-telephone.png"}
 
 
 def test_pictures_come_before_the_arguments(folder):

@@ -5,12 +5,14 @@
     python tools/advisories.py refresh     writes that list anew from Debian's source packages (needs apt and a network)
 
 Debian's changelogs name the CVE numbers that a version fixes. A fix in an upstream release is ours if we build that
-release or a later one; one in a Debian revision if we apply the patches of that revision (sources.txt).
+release or a later one; one in a Debian revision if we apply the patches of that revision (sources.txt). Where a mirror
+lacks the sources of a version but has its packages, the changelog is read from one of those.
 """
 
 from __future__ import annotations
 
 import datetime
+import gzip
 import io
 import os
 import re
@@ -41,6 +43,7 @@ class Advisories:
     fixed_in: dict[tuple[str, str], str] = field(default_factory=dict)  # (package, CVE) -> Debian's version
     newest: dict[str, str] = field(default_factory=dict)  # package -> Debian's newest version
     accepted: dict[tuple[str, str], str] = field(default_factory=dict)  # (package, CVE) -> why it does not concern us
+    awaited: dict[tuple[str, str], str] = field(default_factory=dict)  # (package, CVE) -> why it is still open
     unread: set[tuple[str, str]] = field(default_factory=set)  # (package, Debian's version) that the mirror lacked
 
 
@@ -54,10 +57,14 @@ def read(text: str) -> Advisories:
             found.fixed_in[package, rest[0]] = rest[1]
         elif kind == "accepted":
             found.accepted[package, rest[0]] = rest[1]
+        elif kind == "awaited":
+            found.awaited[package, rest[0]] = rest[1]
         elif kind == "unread":
             found.unread.add((package, rest[0]))
         elif kind != "checked":
-            raise ValueError(f"a line begins with {kind!r}, which is none of checked, newest, fixed, accepted, unread")
+            raise ValueError(
+                f"a line begins with {kind!r}, which is none of checked, newest, fixed, accepted, awaited, unread"
+            )
     return found
 
 
@@ -84,7 +91,9 @@ def is_fixed(package: str, fixed_in: str) -> bool:
     have, revision = ours(package)
     upstream, needed = parts(fixed_in)
     if key(have) != key(upstream):
-        return key(have) > key(upstream)
+        # What was added to an older release says nothing of newer ones: CVE-2026-46675 came into 1.6.48-1+deb13u6 of
+        # libpng, and 1.6.58 does not have it.
+        return key(have) > key(upstream) and not re.search(r"deb\d+u\d+", needed)
     # The first revision has what came with the release.
     return needed in ("0.1", "1") or bool(revision) and key(revision) >= key(needed)
 
@@ -113,11 +122,29 @@ def age(found: Advisories, today: datetime.date) -> int:
     return (today - found.checked).days
 
 
-def changelog(archive: bytes) -> str:
+def changelog(archive: bytes, name: str = "debian/changelog") -> str:
+    """The changelog in an archive, whose name ends so; gzip's if the file is; empty if there is none."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        file = tar.extractfile("debian/changelog")
-        assert file is not None
-        return file.read().decode(errors="replace")
+        found = [m for m in tar.getmembers() if m.isfile() and m.name.removesuffix(".gz").endswith(name)]
+        if not found:
+            return ""
+        data = tar.extractfile(found[0]).read()  # type: ignore[union-attr]
+    return (gzip.decompress(data) if found[0].name.endswith(".gz") else data).decode(errors="replace")
+
+
+def changelog_of_package(names: list[str], version: str, options: list[str]) -> str:
+    """The changelog in one of the binary packages of a version; empty if the mirror has none."""
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            get = ["apt-get", *options, "-qq", "download", f"{name}={version}"]
+            if subprocess.run(get, cwd=folder, stderr=subprocess.DEVNULL, check=False).returncode:
+                continue
+            (package,) = Path(folder).iterdir()
+            files = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE, check=True).stdout
+        text = changelog(files, "/changelog.Debian")
+        if f"({version})" in text.partition("\n")[0]:
+            return text
+    return ""
 
 
 def fixes_in(text: str) -> dict[str, str]:
@@ -125,8 +152,8 @@ def fixes_in(text: str) -> dict[str, str]:
     found = {}
     for entry in re.split(r"^(?=\S+ \([^)]+\) )", text, flags=re.M):  # the newest first
         head = re.match(r"\S+ \(([^)]+)\)", entry)
-        for cve in re.findall(r"CVE-\d{4}-\d{4,}", entry):
-            if head and int(cve.split("-")[1]) >= SINCE:
+        for cve in re.findall(r"CVE-\d{4}-\d{4,}|GHSA(?:-\w{4}){3}", entry):
+            if head and (cve.startswith("GHSA") or int(cve.split("-")[1]) >= SINCE):
                 found[cve] = head[1]
     return found
 
@@ -138,7 +165,8 @@ def from_debian() -> Advisories:
         sources, lists = Path(folder, "sources.list"), Path(folder, "lists")
         (lists / "partial").mkdir(parents=True)
         signed = f"[signed-by={KEYS}] " if os.path.exists(KEYS) else ""
-        sources.write_text("".join(f"deb-src {signed}{codecs.MIRROR}/{part} {suite} main\n" for part, suite in SUITES))
+        lines = [f"{signed}{codecs.MIRROR}/{part} {suite} main\n" for part, suite in SUITES]
+        sources.write_text("".join(f"{kind} {line}" for kind in ("deb-src", "deb") for line in lines))
         options = [f"Dir::Etc::SourceList={sources}", "Dir::Etc::SourceParts=/dev/null", f"Dir::State::Lists={lists}"]
         options = [word for o in (*options, f"Dir::Cache={folder}") for word in ("-o", o)]
         subprocess.run(["apt-get", *options, "update", "-qq"], check=True)
@@ -159,9 +187,11 @@ def from_debian() -> Advisories:
                     with urllib.request.urlopen(address, timeout=120) as answer:
                         fixes = fixes_in(changelog(answer.read()))
                 except urllib.error.HTTPError as e:  # the index names it, the mirror has taken it away
-                    print(f"{address}: {e}", file=sys.stderr)
-                    found.unread.add((package, version))
-                    continue
+                    text = changelog_of_package(fields["Binary"].split(", "), version, options)
+                    fixes = fixes_in(text)
+                    if not text:
+                        print(f"{address}: {e}", file=sys.stderr)
+                        found.unread.add((package, version))
                 for cve, fixed_in in fixes.items():
                     before = found.fixed_in.setdefault((package, cve), fixed_in)
                     # The same fix in several suites: the one of the oldest release, unless only a later one has it.
@@ -174,12 +204,14 @@ def write(found: Advisories) -> str:
     return "\n".join(
         [
             "# Known vulnerabilities of the codecs in the wheel, from the changelogs of Debian's packages, written by",
-            "# `python tools/advisories.py refresh`. Lines `accepted PACKAGE CVE reason` are written by hand and kept.",
+            "# `python tools/advisories.py refresh`. Lines `accepted PACKAGE CVE reason` (it does not concern us) and",
+            "# `awaited PACKAGE CVE reason` (no source has the fix, so no release is made) are written by hand.",
             f"checked {found.checked}",
             *(f"newest {p} {v}" for p, v in sorted(found.newest.items())),
             *(f"unread {p} {v}" for p, v in sorted(found.unread)),
             *(f"fixed {p} {cve} {v}" for (p, cve), v in sorted(found.fixed_in.items())),
             *(f"accepted {p} {cve} {why}" for (p, cve), why in sorted(found.accepted.items())),
+            *(f"awaited {p} {cve} {why}" for (p, cve), why in sorted(found.awaited.items())),
             "",
         ]
     )
@@ -189,7 +221,8 @@ def main(arguments: list[str]) -> int:
     if arguments == ["refresh"]:
         found = from_debian()
         if LIST.exists():
-            found.accepted = read(LIST.read_text()).accepted
+            before = read(LIST.read_text())
+            found.accepted, found.awaited = before.accepted, before.awaited
         LIST.write_text(write(found))
     found = read(LIST.read_text())
     print(f"{len(found.fixed_in)} vulnerabilities known on {found.checked}, of {len(found.newest)} codecs")

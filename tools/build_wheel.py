@@ -83,6 +83,10 @@ def newest_glibc(library: Path) -> tuple[int, ...]:
     return max(found, default=(0,))
 
 
+def build_folder(arch: str) -> Path:
+    return ROOT / "build" / f"wheel-{arch}"
+
+
 def main(arch: str = platform.machine()) -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     python = Path(sys.executable)
@@ -99,6 +103,8 @@ def main(arch: str = platform.machine()) -> None:
         defines |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": arch, "CMAKE_CXX_COMPILER": compiler.gcc}
         os.environ["_PYTHON_HOST_PLATFORM"] = f"linux-{arch}"  # the wheel's name
     settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in defines.items()]
+    # A folder for each: CMake forgets all settings where it finds another compiler than before.
+    settings.append(f"--config-settings=build-dir={build_folder(arch)}")
     pip_wheel = (python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", *settings)
     run(*pip_wheel, "-w", WORK / "plain", ROOT, **compiler.environment)
     (plain,) = (WORK / "plain").glob("*.whl")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that the build needs, where it may; otherwise says which are missing and how to get them.
-#   sh tools/system_packages.sh [PYTHON [PACKAGE...]]     packages of one command, which has the package's name, or cross compilers
+#   sh tools/system_packages.sh [PYTHON [PACKAGE...]]     packages of one command, which has the package's name, cross compilers, or headers (-dev)
 python=${1:-python3}
 [ $# -gt 0 ] && shift
 missing=
@@ -37,6 +37,7 @@ else
 fi
 for package in "$@"; do
   case $package in
+    *-dev) need "$package" installed "$package" && continue ;;
     g++-*) command=${package#g++-}-g++ ;;
     qemu-user) command=qemu-aarch64 ;;
     *) command=$package ;;

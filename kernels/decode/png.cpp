@@ -97,6 +97,8 @@ void decode_png(Bytes in, Canvas &canvas) {
     if (!info) throw std::bad_alloc();
     png_set_read_fn(png, &r, read);
     png_set_user_limits(png, INT32_MAX, INT32_MAX);  // the extent was checked against the caller's limit
+    // Texts and colour profiles are not needed, and unpacking them takes time and has had errors (CVE-2026-46675).
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     decode(png, info, canvas);
   } catch (...) {
     png_destroy_read_struct(&png, &info, nullptr);

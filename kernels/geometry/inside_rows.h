@@ -233,55 +233,49 @@ AVX512 void linear_inside_avx512(Out *__restrict out, const Source<2, uint8_t> &
 #endif
 
 #ifdef __aarch64__
+// Lanes are pixels, so that weights need not be repeated: four pixels of one channel in a vector.
 template <class Out>
 void linear_inside_neon(Out *__restrict out, const Source<2, uint8_t> &s, int64_t begin, int64_t end) {
   constexpr uint8_t z = 255;  // an out-of-range index, which gives 0
-  // Shuffle a neighbour's three bytes to the low bytes of integers: two for the upper row, two for the lower.
-  const uint8x16_t first = {0, z, z, z, 1, z, z, z, 2, z, z, z, z, z, z, z};
-  const uint8x16_t next = {3, z, z, z, 4, z, z, z, 5, z, z, z, z, z, z, z};
-  const uint8x16_t below = {8, z, z, z, 9, z, z, z, 10, z, z, z, z, z, z, z};
-  const uint8x16_t last_of_them = {11, z, z, z, 12, z, z, z, 13, z, z, z, z, z, z, z};
-  const uint8x16_t squeeze = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, z, z, z, z};
+  // The low bytes of three vectors, which alternate.
+  const uint8x16_t squeeze = {0, 16, 32, 4, 20, 36, 8, 24, 40, 12, 28, 44, z, z, z, z};
   const float32x4_t half = vdupq_n_f32(0.49999997f), one = vdupq_n_f32(1);
-  const uint8_t *const data = s.data;
-  const int64_t down = s.step[1];
+  const uint8_t *const data = s.data, *const below = s.data + s.step[1];
   const float *const across = s.weight[0], *const along = s.weight[1];
   in_fours(
       out, s, begin, end, [&](int64_t x, const int32_t *at) __attribute__((always_inline)) {
         const float32x4_t qx = vld1q_f32(across + x), qy = vld1q_f32(along + x), rest = vsubq_f32(one, qx);
-        auto pixel = [&](int j, float32x4_t a, float32x4_t b, float32x4_t c) __attribute__((always_inline)) {
-          const uint8_t *const p = data + at[j];
-          const uint8x16_t bytes = vcombine_u8(vld1_u8(p), vld1_u8(p + down));
-          auto neighbour = [&](uint8x16_t order) __attribute__((always_inline)) {
-            return vcvtq_f32_u32(vreinterpretq_u32_u8(vqtbl1q_u8(bytes, order)));
-          };
+        const uint32_t place[4] = {(uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2], (uint32_t)at[3]};
+        // The left neighbours' channels, then the right ones', each of four pixels.
+        auto neighbours = [&](const uint8_t *from, float32x4_t to[6]) __attribute__((always_inline)) {
+          auto pixel = [&](int j) { return vcombine_u8(vld1_u8(from + place[j]), vdup_n_u8(0)); };
+          const uint8x16_t even = vzip1q_u8(pixel(0), pixel(2)), odd = vzip1q_u8(pixel(1), pixel(3));
+          const uint8x16_t low = vzip1q_u8(even, odd), high = vzip2q_u8(even, odd);  // bytes 0 to 3, bytes 4 to 7
+          const uint16x8_t words[3] = {vmovl_u8(vget_low_u8(low)), vmovl_high_u8(low), vmovl_u8(vget_low_u8(high))};
+          for (int k = 0; k < 3; k++) {
+            to[2 * k] = vcvtq_f32_u32(vmovl_u16(vget_low_u16(words[k])));
+            to[2 * k + 1] = vcvtq_f32_u32(vmovl_high_u16(words[k]));
+          }
+        };
+        float32x4_t here[6], there[6];
+        neighbours(data, here);
+        neighbours(below, there);
+        float32x4x3_t v;
+        for (int c = 0; c < 3; c++) {
           // As warp_mix_x and warp_mix.
-          const float32x4_t upper = vaddq_f32(vmulq_f32(neighbour(first), b), vmulq_f32(neighbour(next), a));
-          const float32x4_t lower = vaddq_f32(vmulq_f32(neighbour(below), b), vmulq_f32(neighbour(last_of_them), a));
-          return vaddq_f32(upper, vmulq_f32(vsubq_f32(lower, upper), c));
-        };
-        const float32x4_t v[4] = {
-            pixel(0, vdupq_laneq_f32(qx, 0), vdupq_laneq_f32(rest, 0), vdupq_laneq_f32(qy, 0)),
-            pixel(1, vdupq_laneq_f32(qx, 1), vdupq_laneq_f32(rest, 1), vdupq_laneq_f32(qy, 1)),
-            pixel(2, vdupq_laneq_f32(qx, 2), vdupq_laneq_f32(rest, 2), vdupq_laneq_f32(qy, 2)),
-            pixel(3, vdupq_laneq_f32(qx, 3), vdupq_laneq_f32(rest, 3), vdupq_laneq_f32(qy, 3)),
-        };
+          const float32x4_t upper = vaddq_f32(vmulq_f32(here[c], rest), vmulq_f32(here[3 + c], qx));
+          const float32x4_t lower = vaddq_f32(vmulq_f32(there[c], rest), vmulq_f32(there[3 + c], qx));
+          v.val[c] = vaddq_f32(upper, vmulq_f32(vsubq_f32(lower, upper), qy));
+        }
         Out *const to = out + 3 * x;
         if constexpr (sizeof(Out) == 1) {
-          uint32x4_t whole[4];
-          for (int j = 0; j < 4; j++) whole[j] = vcvtq_u32_f32(vaddq_f32(v[j], half));
-          auto words = [](uint32x4_t w) { return vreinterpretq_u16_u32(w); };
-          const uint16x8_t low = vuzp1q_u16(words(whole[0]), words(whole[1])),
-                           high = vuzp1q_u16(words(whole[2]), words(whole[3]));
-          const uint8x16_t bytes =
-              vqtbl1q_u8(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)), squeeze);
-          vst1_u8((uint8_t *)to, vget_low_u8(bytes));
-          vst1q_lane_u32((uint32_t *)((uint8_t *)to + 8), vreinterpretq_u32_u8(bytes), 2);
+          uint8x16x3_t whole;
+          for (int c = 0; c < 3; c++) whole.val[c] = vreinterpretq_u8_u32(vcvtq_u32_f32(vaddq_f32(v.val[c], half)));
+          const uint8x16_t packed = vqtbl3q_u8(whole, squeeze);
+          vst1_u8((uint8_t *)to, vget_low_u8(packed));
+          vst1q_lane_u32((uint32_t *)((uint8_t *)to + 8), vreinterpretq_u32_u8(packed), 2);
         } else {
-          // The unused fourth value of a pixel is overwritten by the next pixel.
-          for (int j = 0; j < 3; j++) vst1q_f32((float *)to + 3 * j, v[j]);
-          vst1_f32((float *)to + 9, vget_low_f32(v[3]));
-          vst1q_lane_f32((float *)to + 11, v[3], 2);
+          vst3q_f32((float *)to, v);
         }
       });
 }

@@ -206,6 +206,14 @@ void by_taps(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) 
 
 // Channels are in lanes: two taps of a pixel of 3 or 4 channels, times two lanes of weights.
 template <int C, int kLane>
+inline int32x4_t add_pair(int32x4_t sum, const int16_t *p, int16x8_t w) {
+  const int16x8_t x = vld1q_s16(p);
+  sum = vmlal_laneq_s16(sum, vget_low_s16(x), w, kLane);
+  if (C == 4) return vmlal_high_laneq_s16(sum, x, w, kLane + 1);
+  return vmlal_laneq_s16(sum, vld1_s16(p + C), w, kLane + 1);
+}
+
+template <int C, int kLane>
 inline int32x4_t add_pair(int32x4_t sum, const int16_t *p, int16x4_t w) {
   const int16x8_t x = vld1q_s16(p);
   sum = vmlal_lane_s16(sum, vget_low_s16(x), w, kLane);
@@ -223,15 +231,22 @@ void by_channels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat form
   const int16_t *w = t.group_weights.data();
   for (int i = 0; i < total; i += 4 * C, base += 4) {
     int32x4_t s[4];
-    for (int j = 0; j < 4; j++, w += taps) {
-      const int16_t *p = row + base[j];
-      s[j] = bias;
-      int k = 0;
-      for (; k + 1 < pairs; k += 2, p += 4 * C) {
-        const int16x4_t four = vld1_s16(w + 2 * k);
-        s[j] = add_pair<C, 2>(add_pair<C, 0>(s[j], p, four), p + 2 * C, four);
+    if constexpr (kPairs == 1) {  // taps are 4: the weights of two pixels in a vector
+      for (int j = 0; j < 4; j += 2, w += 8) {
+        const int16x8_t both = vld1q_s16(w);
+        s[j] = add_pair<C, 0>(bias, row + base[j], both), s[j + 1] = add_pair<C, 4>(bias, row + base[j + 1], both);
       }
-      if (k < pairs) s[j] = add_pair<C, 0>(s[j], p, vld1_s16(w + 2 * k));
+    } else {
+      for (int j = 0; j < 4; j++, w += taps) {
+        const int16_t *p = row + base[j];
+        s[j] = bias;
+        int k = 0;
+        for (; k + 1 < pairs; k += 2, p += 4 * C) {
+          const int16x4_t four = vld1_s16(w + 2 * k);
+          s[j] = add_pair<C, 2>(add_pair<C, 0>(s[j], p, four), p + 2 * C, four);
+        }
+        if (k < pairs) s[j] = add_pair<C, 0>(s[j], p, vld1_s16(w + 2 * k));
+      }
     }
     uint8x16_t bytes = vcombine_u8(finish<kUpper>(s[0], s[1], shift), finish<kUpper>(s[2], s[3], shift));
     if (C == 3) bytes = vqtbl1q_u8(bytes, squeeze);

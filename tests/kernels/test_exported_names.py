@@ -29,6 +29,7 @@ def test_no_library_has_them():
             r"(/\S*/lib(?:z|png|jpeg|tiff|webp|sharpyuv|openjp2|c|m|stdc\+\+|gcc_s)[\d.-]*\.so\S*)", maps
         )
     }
-    assert {"libz", "libpng16", "libc"} <= {re.split(r"[.-]", os.path.basename(p))[0] for p in used}
+    assert {"libz", "libc"} <= {re.split(r"[.-]", os.path.basename(p))[0] for p in used}
+    # libz is Python's where the library has its own codecs, as that of the wheel does.
     handles = {path: ctypes.CDLL(path) for path in sorted(used)}
     assert [(n, path) for path, handle in handles.items() for n in names if hasattr(handle, n)] == []

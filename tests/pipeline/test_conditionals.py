@@ -335,4 +335,4 @@ def test_functions_in_a_branch_whose_results_nobody_uses(arguments):
         return x
 
     assert pipe().run()[0].as_array().tolist() == [1, 5, 7]
-    assert sorted(seen[:2]) == [-5, 7]
+    assert set(seen) == {-5, 7}  # of this batch and of those made ahead, in any order without the GIL

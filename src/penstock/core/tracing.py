@@ -265,7 +265,7 @@ class Tracer(Native):
             # NumPy drops leading extents of 1 of the values.
             given = self._operand(values, x.dtype if is_constant(values) else None)
             front: tuple[Any, ...] = (0,) * (given.array.ndim - view.ndim)
-            given = View(given.value, given.array[(*front, ...)])
+            given = View(given.value, given.array[front + (...,)])
             self._convert(given, self._view(Traced(self, view, x.value)))
         else:
             sources: list[Value] = []

@@ -125,7 +125,7 @@ def _converted_code(function: types.FunctionType) -> types.CodeType | None:
     exec(compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True), scope)
     made: types.CodeType = scope["make"](*names).__code__
     if hasattr(code, "co_qualname"):  # Python 3.11
-        return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+        return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)  # type: ignore[call-arg]
     return made.replace(co_name=code.co_name)
 
 

@@ -2,6 +2,7 @@
 """Threads that contend for Python's lock share a core for some time; other threads are not restricted."""
 
 import os
+import sys
 import threading
 import time
 
@@ -15,6 +16,7 @@ from penstock.exec.scheduling.constants import SCHEDULING
 from penstock.exec.scheduling.shared_core import SharedCore
 
 ALL = {0, 1, 2, 3, 4, 5}
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class Machine:
@@ -144,6 +146,7 @@ def masks_set(pipe, monkeypatch, batches=12):
     return given
 
 
+@pytest.mark.skipif(not HAS_GIL, reason="without the lock there is nothing to contend for")
 def test_the_threads_of_a_gpu_pipeline_share_a_core(files, monkeypatch):
     mine = os.sched_getaffinity(0)
     given = masks_set(pipe_of(files, None), monkeypatch)

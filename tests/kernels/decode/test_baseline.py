@@ -4,6 +4,7 @@ kernel, limited to it) and Pillow's."""
 
 import io
 import os
+import platform
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from PIL import Image
 from penstock.core import kernels
 
 LIBJPEG, PLAIN, BEST = range(3)
+# Numbers that overflow do so as in libjpeg-turbo's loops for x86-64, on every processor; its own for ARM differ.
+ON_X86 = platform.machine() == "x86_64"
+OVERFLOWS = LIBJPEG if ON_X86 else PLAIN
 OWN = pytest.mark.parametrize("level", (PLAIN, BEST), ids=("plain", "best"))
 # Factors of luma, then of both chroma components.
 SAMPLINGS = {
@@ -79,10 +83,10 @@ def test_every_sampling_window_and_scale(sampling, kind, limit):
         data = random_file(rng, sampling, height, width, restart=restart, kind=kind)
         for scale in (1, 2, 4, 8):
             for fancy in (0, 1):
-                limit(LIBJPEG)
+                limit(OVERFLOWS)
                 full = decode(data, scale=scale, fancy_upsampling=fancy)
                 gray = decode(data, GRAY, scale=scale)
-                if scale == 1 and fancy:
+                if scale == 1 and fancy and ON_X86:
                     np.testing.assert_array_equal(full, pillow(data))
                 for level in (PLAIN, BEST):
                     limit(level)
@@ -140,9 +144,9 @@ def test_numbers_that_overflow(scale, quantiser, level, limit):
         return values
 
     data = coefficient_jpeg(rng, 90, 120, ((1, 1),) * 3, block, [np.full(64, quantiser)] * 3)
-    limit(LIBJPEG)
+    limit(OVERFLOWS)
     want = decode(data, scale=scale)
-    if scale == 1:
+    if scale == 1 and ON_X86:
         np.testing.assert_array_equal(want, pillow(data))
     limit(level)
     np.testing.assert_array_equal(decode(data, scale=scale), want)

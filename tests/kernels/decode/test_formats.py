@@ -3,6 +3,7 @@
 lossy."""
 
 import struct
+import time
 import zlib
 
 import numpy as np
@@ -99,10 +100,11 @@ def test_sixteen_bits(name):
     np.testing.assert_allclose(decode(data, GRAY, dtype="f4")[..., 0], A16 / 65535, atol=1e-6)
 
 
-def png(colour, depth, rows, interlace=0, h=None, w=None, extra=b""):
-    def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+def chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
+
+def png(colour, depth, rows, interlace=0, h=None, w=None, extra=b""):
     header = struct.pack(">IIBBBBB", w, h, depth, colour, 0, 0, interlace)
     body = zlib.compress(b"".join(b"\0" + r for r in rows))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", body) + chunk(b"IEND", b"")
@@ -134,6 +136,19 @@ def test_damaged_png_is_an_error():
         decode(bytes(data))
     with pytest.raises(ValueError, match="PNG: the file ends before its pixels do"):
         decode(LOSSLESS["png rgb"][0][:3000])
+
+
+def test_png_texts_are_not_unpacked():
+    """Which takes libpng as long as zlib, and has had errors (CVE-2026-46675)."""
+    text = zlib.compress(bytes(7_900_000), 9)  # libpng refuses 8 million bytes
+    long = chunk(b"zTXt", b"Comment\0\0" + text) * 20
+    data = png(2, 8, [r.tobytes() for r in A3], h=41, w=53, extra=long)
+    begin = time.process_time()
+    np.testing.assert_array_equal(decode(data), A3)
+    middle = time.process_time()
+    for _ in range(20):
+        zlib.decompress(text)
+    assert middle - begin < (time.process_time() - middle) / 4
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
