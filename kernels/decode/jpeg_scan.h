@@ -11,9 +11,9 @@ constexpr int kScanTables = 4;  // two for DC, two for AC, the most that baselin
 struct JpegScan {
   int64_t bits;
   int64_t likely_bits;  // those of the needed blocks and of the ones before, estimated
-  int32_t n_blocks;    // of the whole picture, all components, in scan order
-  int32_t begin, end;  // needed blocks: whole rows of MCUs
-  int32_t mcu_blocks;  // of an MCU
+  int32_t n_blocks;     // of the whole picture, all components, in scan order
+  int32_t begin, end;   // needed blocks: whole rows of MCUs
+  int32_t mcu_blocks;   // of an MCU
   uint8_t component[16], dc[16], ac[16];
   uint32_t limit[72];
   int32_t offset[72];
