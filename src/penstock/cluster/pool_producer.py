@@ -19,7 +19,7 @@ from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Loaded, Producer, Started
 from ..exec.scheduling.statistics import Statistics
 from ..external.arena import Lease
-from ..graph.cutting import Edge
+from ..graph.node import Edge
 from .messages import raised
 from .packing import with_names
 from .worker_pool import PendingBatch, WorkerPool
@@ -45,7 +45,7 @@ class _Away(Loading):
 
 def _only_uploaded(rest: Plan, sent: list[Edge]) -> list[bool]:
     """For each output of the workers, whether it is only copied to the GPU."""
-    read = {d.source.number: d.source for n in rest.nodes for d in (*n.inputs, *n.arg_nodes())}
+    read = {d.source.number: d.source for n in rest.nodes for d in n.reads()}
     uploaded = {(number, index) for number, source in read.items() for index in rest.uploaded(source)}
     return [edge in uploaded for edge in sent]
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..core import rng
 from ..core.batch import Batch
 from ..core.op import Arg, Arguments
-from ..graph.node import DataNode, Node
+from ..graph.node import DataNode, Node, edge_of
 
 # Maximum total rows of the constant columns kept.
 _KEPT_ROWS = 16384
@@ -35,10 +35,7 @@ class Resolver:
             if n in op.schema and op.schema[n].tensor and n not in node.args
         }
         # Arguments that are data, with their edges; None for lists that contain data.
-        self._data = [
-            (n, op.schema[n], (d.source.number, d.index) if isinstance(d, DataNode) else None)
-            for n, d in node.args.items()
-        ]
+        self._data = [(n, op.schema[n], edge_of(d) if isinstance(d, DataNode) else None) for n, d in node.args.items()]
         self.values: dict[int, dict[str, Any]] = {}
         self._kept = 0  # total rows of `values`
 
@@ -66,7 +63,7 @@ class Resolver:
         """The values of an argument for each sample; None if it is not given."""
         data = self.node.args.get(name)
         if isinstance(data, DataNode):
-            batch = values[data.source.number, data.index]
+            batch = values[edge_of(data)]
             return [batch.sample(i) for i in range(n)]
         if data is not None:
             return list(self.column(name, n, values))
@@ -77,9 +74,9 @@ class Resolver:
         """The column of an argument that is data, or a list that contains data."""
         data, arg = self.node.args[name], self.node.op.schema[name]
         if isinstance(data, DataNode):
-            return _data_column(arg, values[data.source.number, data.index], n)
+            return _data_column(arg, values[edge_of(data)], n)
         parts = [
-            _data_column(arg, values[d.source.number, d.index], n, scalar=True)
+            _data_column(arg, values[edge_of(d)], n, scalar=True)
             if isinstance(d, DataNode)
             else np.full(n, d, arg.column_type)
             for d in data
@@ -90,7 +87,7 @@ class Resolver:
 def data_of(node: Node) -> list[tuple[Arg, tuple[int, int]]]:
     """The arguments that are data, with their edges."""
     return [
-        (node.op.schema[name], (d.source.number, d.index))
+        (node.op.schema[name], edge_of(d))
         for name, data in node.args.items()
         for d in (data if isinstance(data, list) else [data])
         if isinstance(d, DataNode)

@@ -16,7 +16,7 @@ from ..core.memory import Buffer
 from ..core.op import Arguments
 from ..core.source import Loading
 from ..core.traced import Untraceable
-from ..graph.node import Node
+from ..graph.node import Node, edge_of
 from ..graph.scopes import Scope
 
 # Exceptions that operators raise for user errors, with a text that explains the error.
@@ -119,7 +119,7 @@ class Context:
     def source_of(self, node: Node, row: int) -> str:
         """The origin of a row's sample, from the inputs of `node` if known."""
         for d in node.inputs:
-            batch = self.values.get((d.source.number, d.index))
+            batch = self.values.get(edge_of(d))
             if batch is not None and batch.sources is not None:
                 return batch.sources[row]
         for batch in self.values.values():
@@ -144,7 +144,7 @@ class ScopedContext(Context):
 
     def source_of(self, node: Node, row: int) -> str:
         for d in node.inputs:
-            batch = self.values.get((d.source.number, d.index))
+            batch = self.values.get(edge_of(d))
             if batch is not None and batch.sources is not None and len(batch.sources) == self.n:
                 return batch.sources[row]
         for batch in self.values.values():

@@ -10,12 +10,10 @@ import numpy as np
 from ..core.batch import Batch, Spec
 from ..core.op import Arg
 from ..core.rows import address
-from ..graph.node import DataNode, Node
+from ..graph.node import DataNode, Edge, Node, edge_of
 from .arguments import frames_of_argument, has_frames
 from .context import Context, Frames
 from .source_info import Origin, names_of
-
-_Edge = tuple[int, int]
 
 
 def expand(batch: Batch, counts: np.ndarray) -> Batch:
@@ -34,12 +32,12 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
     if not node.op.runs_frames:
         return None
     for d in node.inputs:
-        spec = values[d.source.number, d.index].spec
+        spec = values[edge_of(d)].spec
         if spec.layout.startswith("F") and spec.ndim > 1:
             return spec.shape[:, 0]
     for name, data in node.args.items():
         if isinstance(data, DataNode) and node.op.schema[name].per_frame:
-            spec = values[data.source.number, data.index].spec
+            spec = values[edge_of(data)].spec
             if spec.layout.startswith("F") and spec.ndim:
                 return spec.shape[:, 0]
     return None
@@ -90,10 +88,10 @@ class FrameContext(Context):
         self.status, self.failed, self.timings, self.gpu = whole.status, whole.failed, whole.timings, whole.gpu
         self.whole, self._counts = whole, counts
         self._first = (np.cumsum(counts) - counts)[counts > 0]  # first frame of each sequence that has frames
-        self._labels: dict[_Edge, str] = {}  # for inputs: the layout assumed by operators
-        self._per_frame: dict[_Edge, bool] = {}  # for arguments: whether they have a value per frame
+        self._labels: dict[Edge, str] = {}  # for inputs: the layout assumed by operators
+        self._per_frame: dict[Edge, bool] = {}  # for arguments: whether they have a value per frame
 
-    def see(self, ins: Mapping[_Edge, str], arguments: Iterable[tuple[Arg, _Edge]]) -> None:
+    def see(self, ins: Mapping[Edge, str], arguments: Iterable[tuple[Arg, Edge]]) -> None:
         """Adds the inputs of an operator, with the layouts it assumes, and its arguments that are data as rows. Raises
         ValueError if earlier operators see them as other rows."""
         for e, label in ins.items():
@@ -118,11 +116,11 @@ class FrameContext(Context):
         return self.frames.sample_of
 
     @property
-    def sequences(self) -> frozenset[_Edge]:
+    def sequences(self) -> frozenset[Edge]:
         assert self.frames is not None
         return self.frames.sequences
 
-    def _input(self, e: _Edge, label: str) -> Batch:
+    def _input(self, e: Edge, label: str) -> Batch:
         batch = self.whole.values[e]
         if not label.startswith("F"):
             return batch.take(self.sample_of)
@@ -158,7 +156,7 @@ class FrameContext(Context):
         none = self._counts == 0
         return _FramesOfNone(self.whole, none.astype("i8")) if none.any() else None
 
-    def publish(self, outputs: Iterable[_Edge], named: Mapping[_Edge, Origin], of_none: Mapping[_Edge, Spec]) -> None:
+    def publish(self, outputs: Iterable[Edge], named: Mapping[Edge, Origin], of_none: Mapping[Edge, Spec]) -> None:
         """Stores outputs as sequences in the batch. `named` gives the origins of an output's samples, `of_none` the
         frame specs of sequences without frames."""
         values, some = self.whole.values, self._counts > 0

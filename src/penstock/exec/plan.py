@@ -19,7 +19,7 @@ from ..core.source import Source
 from ..core.source_name import joined
 from ..graph.fusing import fuse
 from ..graph.joining import Branches, join_branches
-from ..graph.node import DataNode, Node
+from ..graph.node import DataNode, Edge, Node, edge_of
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
 from ..graph.unread import leave_rest
 from . import branches, ranges
@@ -27,7 +27,7 @@ from .arguments import Resolver, data_of
 from .context import BadSamples, Context, Timing, explain_failure
 from .cpu.chain import Chain
 from .cpu.joined import Joined
-from .cpu.wiring import Edge, Wiring, inputs_of
+from .cpu.wiring import Wiring, inputs_of
 from .frames import FrameContext, as_sequences, frames_of
 from .iteration_order import IterationOrder
 
@@ -50,7 +50,7 @@ class Plan:
     ):
         """`sinks` are computed although they are not outputs. The nodes in `given` are run elsewhere: their outputs are
         in a batch's values from the start."""
-        self.outputs = [(o.source.number, o.index) for o in outputs]
+        self.outputs = [edge_of(o) for o in outputs]
         self.nodes = fuse(prune(nodes, outputs + sinks, given), outputs + sinks)
         leave_rest(self.nodes, outputs + sinks)
         self.unused = unused_outputs(self.nodes, outputs + sinks)
@@ -138,9 +138,7 @@ class Plan:
             needed = {e for e in self.outputs if e[0] in inside}
             for n in self.nodes:
                 if n.number not in inside:
-                    needed.update(
-                        (d.source.number, d.index) for d in (*n.inputs, *n.arg_nodes()) if d.source.number in inside
-                    )
+                    needed.update(edge_of(d) for d in n.reads() if d.source.number in inside)
             chain = self.chains[stage.nodes[0].number] = chain_of(stage, needed, self.resolvers)
             return chain.run
         return runner_of(stage, self.resolvers, _in_turn(self.iteration_order))

@@ -82,7 +82,7 @@ def _stage_lines(plan: Plan, stage: Stage, i: int, wanted: set[tuple[int, int]])
     lines = [f"stage {i}: {_TITLES.get(stage.kind) or _own_title(stage.nodes[0].op)}"]
     windows = _windows(plan, stage)
     for node in stage.nodes:
-        inputs = ", ".join(d.name for d in (*node.inputs, *node.arg_nodes()))
+        inputs = ", ".join(d.name for d in node.reads())
         notes = []
         if any((node.number, j) in wanted for j in range(node.n_outputs)):
             notes.append("output")

@@ -10,9 +10,8 @@ from typing import Any
 from ..core.batch import Batch
 from ..core.op import Operator
 from ..core.source_name import joined
+from ..graph.node import Edge
 from .arguments import Resolver
-
-Edge = tuple[int, int]
 
 
 class JoinedNames:

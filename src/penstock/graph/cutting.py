@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping
 from ..core.op import Operator
 from .definition import Definition
 from .joining import lineage
-from .node import DataNode, Node
+from .node import DataNode, Edge, Node, edge_of
 from .passes import kind_of
 from .placement import Transfer
 
-Edge = tuple[int, int]
 _WORTH = 0.95  # an operator is moved to this process only if it reduces the bytes sent below this share
 
 
@@ -22,21 +21,21 @@ class Cut:
 
     def __init__(self, nodes: list[Node], outputs: list[DataNode], here: Collection[int]):
         self.on_workers = frozenset(n.number for n in nodes if n.number not in here)
-        sent = {_edge(d): d for d in outputs if d.source.number in self.on_workers}
+        sent = {edge_of(d): d for d in outputs if d.source.number in self.on_workers}
         for n in nodes:
             if n.number in here:
-                sent.update((_edge(d), d) for d in read_by(n) if d.source.number in self.on_workers)
+                sent.update((edge_of(d), d) for d in read_by(n) if d.source.number in self.on_workers)
         self.sent = [sent[e] for e in sorted(sent)]
 
     @property
     def edges(self) -> list[Edge]:
-        return [_edge(d) for d in self.sent]
+        return [edge_of(d) for d in self.sent]
 
 
 def read_by(node: Node) -> list[DataNode]:
     """All inputs of a node, including the conditions of the branches that it is in."""
     scopes = [*lineage(node.scope), *lineage(node.branch)]
-    return [*node.inputs, *node.arg_nodes(), *(s.condition for s in scopes)]
+    return [*node.reads(), *(s.condition for s in scopes)]
 
 
 def cut(nodes: list[Node], outputs: list[DataNode]) -> Cut:
@@ -58,15 +57,15 @@ def windows_first(definition: Definition) -> None:
     readers: dict[Edge, int] = {}
     for n in definition.nodes:
         for d in read_by(n):
-            readers[_edge(d)] = readers.get(_edge(d), 0) + 1
+            readers[edge_of(d)] = readers.get(edge_of(d), 0) + 1
     for n in list(definition.nodes):
         found = n.op.window_first()
-        if found is None or n.scope is not None or readers[_edge(n.inputs[0])] > 1:
+        if found is None or n.scope is not None or readers[edge_of(n.inputs[0])] > 1:
             continue
         reader = n
         if isinstance(n.inputs[0].source.op, Transfer):
             reader = n.inputs[0].source
-            if readers[_edge(reader.inputs[0])] > 1:
+            if readers[edge_of(reader.inputs[0])] > 1:
                 continue
         if reader.inputs[0].device == "cpu":
             _divide(definition, n, reader, *found)
@@ -127,7 +126,3 @@ def _may_run_here(node: Node) -> bool:
 
 def _sum(cut: Cut, nbytes: Mapping[Edge, float]) -> float:
     return sum(nbytes.get(e, 0.0) for e in cut.edges)
-
-
-def _edge(d: DataNode) -> Edge:
-    return d.source.number, d.index

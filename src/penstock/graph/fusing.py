@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from ..core.op import REGISTRY
-from .node import DataNode, Node
+from .node import DataNode, Edge, Node, edge_of
 
 
 def fuse(nodes: list[Node], outputs: list[DataNode]) -> list[Node]:
     """Returns the nodes, with fused pairs replaced by one node. `Operator.fuses_with` lists the pairs. Nothing else may
     use the output of the first, both must run on the CPU in the same branch, and no argument of the second may be
     data."""
-    uses: dict[tuple[int, int], int] = {}
-    for d in (*outputs, *(d for n in nodes for d in (*n.inputs, *n.arg_nodes()))):
-        key = d.source.number, d.index
-        uses[key] = uses.get(key, 0) + 1
+    uses: dict[Edge, int] = {}
+    for d in (*outputs, *(d for n in nodes for d in n.reads())):
+        uses[edge_of(d)] = uses.get(edge_of(d), 0) + 1
     fused: dict[int, Node] = {}  # by the number of the second node
     gone: set[int] = set()
     here = {n.number for n in nodes}

@@ -7,11 +7,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-from .node import DataNode, Node
+from .node import DataNode, Edge, Node, edge_of
 from .passes import Stage
 from .scopes import Scope
 
-Edge = tuple[int, int]
 SPLIT, MERGE = "_conditional.split", "_conditional.merge"
 MOST = 4  # maximum number of branches; each is planned separately
 
@@ -37,17 +36,13 @@ class Branches(Stage):
 
 def join_branches(stages: list[Stage], outputs: list[DataNode]) -> list[Stage]:
     """Returns the stages, some of them replaced by Branches."""
-    wanted = {_edge(o) for o in outputs}
+    wanted = {edge_of(o) for o in outputs}
     for scopes in list(_conditionals(stages)):
         found = _Search(stages, wanted, scopes).join()
         if found is not None:
             last = max(stages.index(s) for s in found.apart)
             stages = [found if i == last else s for i, s in enumerate(stages) if i == last or s not in found.apart]
     return stages
-
-
-def _edge(d: DataNode) -> Edge:
-    return d.source.number, d.index
 
 
 def _once(stages: list[Stage]) -> list[Stage]:
@@ -92,8 +87,8 @@ class _Search:
         self.readers: dict[Edge, list[Stage]] = {}
         for s in stages:
             for n in s.nodes:
-                for d in (*n.inputs, *n.arg_nodes()):
-                    self.readers.setdefault(_edge(d), []).append(s)
+                for d in n.reads():
+                    self.readers.setdefault(edge_of(d), []).append(s)
 
     def join(self) -> Branches | None:
         merges = [s for s in self.stages if _is(s, MERGE) and _scopes_of(s.nodes[0])[0] is self.scopes[0]]
@@ -214,17 +209,17 @@ def _alternative(nodes: list[Node], leaf: Scope, outputs: list[Edge]) -> Alterna
     for n in nodes:
         if n.op.fn_name == SPLIT:
             if n.branch in around:
-                same[n.number, 0] = same.get(_edge(n.inputs[0]), n.inputs[0])
+                same[n.number, 0] = same.get(edge_of(n.inputs[0]), n.inputs[0])
         elif n.op.fn_name == MERGE:
             branch = next((k for k, s in enumerate(_scopes_of(n)) if s in around), None)
             if branch is not None:
                 d = n.inputs[branch]
-                same[n.number, 0] = same.get(_edge(d), d)
-                merged[n.number] = _edge(same[n.number, 0])
+                same[n.number, 0] = same.get(edge_of(d), d)
+                merged[n.number] = edge_of(same[n.number, 0])
         elif n.scope is None or n.scope in around:
             own.append(copy.copy(n))
-            own[-1].inputs = tuple(same.get(_edge(d), d) for d in n.inputs)
-    gives = [_edge(same[e]) if e in same else e for e in outputs]
+            own[-1].inputs = tuple(same.get(edge_of(d), d) for d in n.inputs)
+    gives = [edge_of(same[e]) if e in same else e for e in outputs]
     own = _reached(own, gives)
     inner = {n.number for n in nodes}
     made = {n.number for n in own}

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from .scopes import Scope
 
 
+Edge = tuple[int, int]  # a node's number, and the index of one of its outputs
+
+
+def edge_of(data: DataNode) -> Edge:
+    return data.source.number, data.index
+
+
 class Node:
     """An operator call in a pipeline. `op.values` are the fixed arguments, `args` those that are data."""
 
@@ -61,8 +68,12 @@ class Node:
         """The DataNodes among the arguments, also those inside lists."""
         return [d for v in self.args.values() for d in (v if isinstance(v, list) else [v]) if isinstance(d, DataNode)]
 
+    def reads(self) -> list[DataNode]:
+        """Its inputs, and its arguments that are data."""
+        return [*self.inputs, *self.arg_nodes()]
+
     def parents(self) -> list[Node]:
-        return [d.source for d in (*self.inputs, *self.arg_nodes())]
+        return [d.source for d in self.reads()]
 
     def describe(self, cause: str) -> str:
         """The text of an error of this operator."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ..core.source import Source
-from .node import DataNode, Node
+from .node import DataNode, Edge, Node, edge_of
 from .placement import Transfer
 
 
@@ -51,8 +51,8 @@ def _conditions(node: Node) -> Iterator[DataNode]:
 
 def unused_outputs(nodes: list[Node], outputs: list[DataNode]) -> dict[Node, list[int]]:
     """The unused outputs of each of the user's sources, which produce them all the same."""
-    used = {(d.source.number, d.index) for n in nodes for d in (*n.inputs, *n.arg_nodes())}
-    used |= {(o.source.number, o.index) for o in outputs}
+    used = {edge_of(d) for n in nodes for d in n.reads()}
+    used |= {edge_of(o) for o in outputs}
     sources = [n for n in nodes if isinstance(n.op, Source) and n.op.sets_batch_size]
     unused = {n: [i for i in range(n.n_outputs) if (n.number, i) not in used] for n in sources}
     return {n: indices for n, indices in unused.items() if indices}
@@ -141,7 +141,7 @@ def uploaded(nodes: list[Node], source: Node) -> set[int]:
     """The outputs of a node that are only read by copies of all samples to the GPU."""
     read: dict[int, bool] = {}
     for n in nodes:
-        for d in (*n.inputs, *n.arg_nodes()):
+        for d in n.reads():
             if d.source is source:
                 read[d.index] = read.get(d.index, True) and kind_of(n) == "upload" and not n.scope
     return {index for index, only in read.items() if only}
@@ -160,14 +160,14 @@ def _for_arguments(nodes: list[Node]) -> set[int]:
     return needed
 
 
-def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[tuple[int, int]]]:
+def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[Edge]]:
     """For each stage, the outputs (node number, index) that are not needed after it."""
-    last: dict[tuple[int, int], int] = {}
+    last: dict[Edge, int] = {}
     for i, stage in enumerate(stages):
         for node in stage.nodes:
-            for d in (*node.inputs, *node.arg_nodes(), *_conditions(node)):
-                last[d.source.number, d.index] = i
+            for d in (*node.reads(), *_conditions(node)):
+                last[edge_of(d)] = i
             for index in range(node.n_outputs):
                 last.setdefault((node.number, index), i)
-    kept = {(o.source.number, o.index) for o in outputs}
+    kept = {edge_of(o) for o in outputs}
     return [[e for e, j in last.items() if j == i and e not in kept] for i in range(len(stages))]

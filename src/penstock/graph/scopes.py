@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BranchesError, Site
 from ..core.op import REGISTRY
-from .node import DataNode, Node
+from .node import DataNode, Edge, Node, edge_of
 from .placement import move
 from .unbound import adopt
 
@@ -31,8 +31,8 @@ class Scope:
         self.depth: int = 1 if parent is None else parent.depth + 1
 
     @property
-    def condition_edge(self) -> tuple[int, int]:
-        return self.condition.source.number, self.condition.index
+    def condition_edge(self) -> Edge:
+        return edge_of(self.condition)
 
     def holds(self, other: Scope | None) -> bool:
         """Whether `other` is this scope or inside it."""

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from ..core.source import Source
-from .node import DataNode, Node
+from .node import DataNode, Edge, Node, edge_of
 
 
 def leave_rest(nodes: list[Node], outputs: list[DataNode]) -> None:
     """Sets `leaves_rest` for readers whose files are used only by CPU decoders that can continue reading
     (`reads_rest`), and `gives_parts` if only windows of the decoded images are used (`cuts`)."""
-    users: dict[tuple[int, int], list[Node | None]] = {}
+    users: dict[Edge, list[Node | None]] = {}
     for o in outputs:
-        users.setdefault((o.source.number, o.index), []).append(None)
+        users.setdefault(edge_of(o), []).append(None)
     for n in nodes:
-        for d in (*n.inputs, *n.arg_nodes()):
-            users.setdefault((d.source.number, d.index), []).append(n)
+        for d in n.reads():
+            users.setdefault(edge_of(d), []).append(n)
 
     def decodes(n: Node | None) -> bool:
         return n is not None and n.op.reads_rest and n.device == "cpu"

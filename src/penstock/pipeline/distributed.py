@@ -18,8 +18,8 @@ from ..exec.plan import Plan
 from ..exec.scheduling.policy import Policy
 from ..exec.scheduling.producer import Producer
 from ..exec.scheduling.statistics import Statistics
-from ..graph.cutting import Cut, Edge, cut, windows_first, with_less_sent
-from ..graph.node import DataNode, Node
+from ..graph.cutting import Cut, cut, windows_first, with_less_sent
+from ..graph.node import DataNode, Edge, Node
 from ..graph.trace import Definition
 from . import serialization
 from .settings import Settings

@@ -12,14 +12,14 @@ from ...core import kernels
 from ...core.batch import Spec
 from ...core.plan_cache import PlanCache
 from ...core.plan_memory import PlanMemory
-from ...graph.node import Node
+from ...graph.node import Edge, Node
 from ..arguments import Resolver, data_of
 from ..context import Context
 from ..frames import FrameContext
 from ..source_info import origins
 from .plan import CpuPlan
 from .segment import Divided, Segment
-from .wiring import Edge, Wiring, inputs_of, outputs_of
+from .wiring import Wiring, inputs_of, outputs_of
 
 
 class Link:

@@ -13,6 +13,7 @@ import numpy as np
 from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...graph.joining import Alternative, Branches, lineage
+from ...graph.node import edge_of
 from ...graph.scopes import Scope
 from ..arguments import Resolver
 from ..branches import context_of
@@ -112,11 +113,11 @@ class _Part:
         self.scope, self.gives, self.merged = alternative.scope, alternative.gives, alternative.merged
         self.chain = Chain(alternative.nodes, set(self.gives), resolvers)
         made = {n.number for n in alternative.nodes}
-        reads = [d for n in alternative.nodes for d in (*n.inputs, *n.arg_nodes())]
+        reads = [d for n in alternative.nodes for d in n.reads()]
         self.scopes = lineage(self.scope)[::-1]
         # Edges from outside, with the number of scopes that already split them.
         self.reads = {
-            (d.source.number, d.index): d.source.branch.depth if d.source.branch is not None else 0
+            edge_of(d): d.source.branch.depth if d.source.branch is not None else 0
             for d in reads
             if d.source.number not in made
         }

@@ -15,10 +15,10 @@ from ...core.batch import Batch, Buffer, Spec
 from ...core.dtypes import from_numpy
 from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, address, allocate
+from ...graph.node import Edge
 from ..context import Context, Timing, explain_failure
 from ..frames import FrameContext
 from ..source_info import Origin, names_of, origins
-from .wiring import Edge
 
 if TYPE_CHECKING:
     from .chain import Chain

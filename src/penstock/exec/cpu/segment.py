@@ -12,10 +12,9 @@ from ...core.batch import Batch, Spec
 from ...core.errors import InternalError
 from ...core.plan_memory import PlanMemory
 from ...core.rows import check_dims
-from ...graph.node import Node
+from ...graph.node import Edge, Node
 from ..context import Context, cause_of, explain_failure
 from ..frames import FrameContext
-from .wiring import Edge
 
 if TYPE_CHECKING:
     from .chain import Chain, Link

@@ -7,13 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...core.op import Pointwise
-from ...graph.node import Node
-
-Edge = tuple[int, int]
+from ...graph.node import Edge, Node, edge_of
 
 
 def inputs_of(node: Node) -> list[Edge]:
-    return [(d.source.number, d.index) for d in node.inputs]
+    return [edge_of(d) for d in node.inputs]
 
 
 def outputs_of(node: Node) -> list[Edge]:

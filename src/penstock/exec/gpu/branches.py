@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ...core import kernels
 from ...gpu.batch import DeviceBatch
-from ...graph.node import Node
+from ...graph.node import Node, edge_of
 from ..arguments import Resolver
 from ..context import Context
 
@@ -20,11 +20,11 @@ def runner(node: Node, resolvers: dict[int, Resolver]) -> Callable[[Context, ker
     def run(ctx: Context, pool: kernels.Pool) -> None:
         stream = ctx.gpu.stream
         for d in node.inputs:
-            batch = ctx.values[d.source.number, d.index]
+            batch = ctx.values[edge_of(d)]
             if isinstance(batch, DeviceBatch):
                 batch.used_on(stream)
         run_batchwise(node, resolvers[node.number], ctx, pool)
-        given = [ctx.values[d.source.number, d.index] for d in node.inputs]
+        given = [ctx.values[edge_of(d)] for d in node.inputs]
         for i in range(len(node.outputs)):
             out = ctx.values[node.number, i]
             if isinstance(out, DeviceBatch) and all(out is not batch for batch in given):

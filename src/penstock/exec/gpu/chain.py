@@ -17,11 +17,11 @@ from ...core.rows import TENSOR
 from ...core.traced import plain
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
+from ...graph.node import Edge
 from ..arguments import Resolver
 from ..context import Context, explain_failure
 from ..cpu.chain import Chain
 from ..cpu.segment import Segment
-from ..cpu.wiring import Edge
 from ..frames import check_frames
 from .plan import GpuPlan
 

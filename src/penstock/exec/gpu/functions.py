@@ -17,7 +17,7 @@ from ...gpu.interchange import LEGACY_STREAM, LentSample, foreign
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass
 from ...gpu.stream import ForeignStream, Stream
-from ...graph.node import Node
+from ...graph.node import Node, edge_of
 from ..arguments import Resolver
 from ..context import Context
 
@@ -113,7 +113,7 @@ def runner(
 
     def run(ctx: Context, pool: kernels.Pool) -> None:
         for d in node.inputs:
-            batch = ctx.values[d.source.number, d.index]
+            batch = ctx.values[edge_of(d)]
             if isinstance(batch, DeviceBatch):
                 batch.used_on(ctx.gpu.stream)
         stream = ctx.gpu.stream

@@ -22,8 +22,9 @@ from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass, LaunchArgument, Session
+from ...graph.node import Edge
 from ..context import Context, Timing
-from ..cpu.wiring import Edge, share_slots
+from ..cpu.wiring import share_slots
 from ..source_info import Origin, names_of, origins
 
 if TYPE_CHECKING:

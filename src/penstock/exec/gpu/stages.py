@@ -15,7 +15,7 @@ from ...core.source_name import joined
 from ...gpu.batch import DeviceBatch, upload, upload_small
 from ...gpu.session import GpuPass, Session
 from ...gpu.stage import StageBatch, StageCall, stage_of
-from ...graph.node import Node
+from ...graph.node import Node, edge_of
 from ...graph.passes import Stage
 from ..arguments import Resolver
 from ..context import Context, Timing, cause_of, explain_failure
@@ -79,7 +79,7 @@ def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch])
     begin = time.monotonic_ns()
     source = node.inputs[0]
     try:
-        ctx.values[node.number, 0] = move(ctx.gpu, ctx.values[source.source.number, source.index])
+        ctx.values[node.number, 0] = move(ctx.gpu, ctx.values[edge_of(source)])
     except Exception as e:
         raise explain_failure(ctx, node, e) from cause_of(e)
     ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
