@@ -38,7 +38,7 @@ class OutOfDeviceMemory(CudaError, MemoryError):
 
 _P, _I, _S = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
 # Values of CUdevice_attribute.
-_SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
+_MAJOR, _MINOR = 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CUfunction_attribute
 _MAX_SHARED_OF_A_BLOCK = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 
@@ -193,7 +193,6 @@ class Device:
         name = ctypes.create_string_buffer(256)
         check(lib.cuDeviceGetName(name, 256, self._handle), "asking for the GPU's name")
         self.name = name.value.decode()
-        self.n_multiprocessors = self._attribute(_SM_COUNT)
         self.capability = (self._attribute(_MAJOR), self._attribute(_MINOR))
         total = _S()
         check(lib.cuDeviceTotalMem_v2(ctypes.byref(total), self._handle), "asking for the GPU's memory")
