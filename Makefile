@@ -127,7 +127,7 @@ soak: build $(VENV)/.test ## run sources and pipelines in workers, with faults, 
 	$(PY) tests/soak/soak_external.py --seconds $$(($(SECONDS) / 2))
 	$(PY) tests/soak/soak_workers.py --seconds $$(($(SECONDS) / 2))
 
-wheel: $(VENV)/.core $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl with its codecs, and test it (ARCH=aarch64: for 64-bit ARM)
+wheel: build $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl with its codecs, and test it (ARCH=aarch64: for 64-bit ARM)
 	@sh tools/system_packages.sh $(PYTHON) nasm patch $(if $(filter aarch64,$(ARCH)),g++-aarch64-linux-gnu)
 	$(PY) tools/build_wheel.py $(ARCH)
 	$(PY) -m pytest -q tests/test_wheel.py
