@@ -19,7 +19,7 @@ from .rows import TENSOR, ArgumentRows, TensorRows
 from .traced import Untraceable, is_constant, plain
 from .tracing import IMMEDIATE, Native, Tracer
 
-Edge = tuple[int, int]
+Edge = tuple[int, int]  # of the graph: a node's number, and the index of one of its outputs
 
 
 class BatchContext(Protocol):

@@ -11,13 +11,11 @@ import numpy as np
 
 from ..core.errors import ArgumentTypeError, Site, describe
 from ..core.op import REGISTRY
+from ..core.plan_memory import Edge as Edge
 
 if TYPE_CHECKING:
     from ..core.op import Operator
     from .scopes import Scope
-
-
-Edge = tuple[int, int]  # a node's number, and the index of one of its outputs
 
 
 def edge_of(data: DataNode) -> Edge:
