@@ -31,6 +31,7 @@ from images_cpu import MEAN, STD, files
 CORES = sorted(os.sched_getaffinity(0))
 FEW = 4  # cores of loaders with few cores
 REPEATED = "one batch repeated"
+TUNED, TUNING_S = "penstock, mixed, autotune", 20.0  # seconds of training before the measurement
 _GPUS, _STORE, _RANK = "PENSTOCK_BENCH_GPUS", "PENSTOCK_BENCH_STORE", "PENSTOCK_BENCH_RANK"
 Loader = Callable[[argparse.Namespace, int, int], Iterator[tuple[Any, Any]]]  # options, rank, number of processes
 # The smallest share of the speed with one batch repeated.
@@ -60,8 +61,9 @@ def synthetic(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[An
         yield images, labels
 
 
-def loader(module: str, decoder: str, load: float | None = None) -> Loader:
-    """The same pipeline for both libraries: decoded on the GPU ("mixed"), or made on the CPU and copied."""
+def loader(module: str, decoder: str, load: float | None = None, **arguments: Any) -> Loader:
+    """The same pipeline for both libraries: decoded on the GPU ("mixed"), or made on the CPU and copied. `arguments` of
+    the pipeline are penstock's."""
 
     def batches(o: argparse.Namespace, rank: int, world: int) -> Iterator[tuple[Any, Any]]:
         if module == "penstock":
@@ -73,7 +75,9 @@ def loader(module: str, decoder: str, load: float | None = None) -> Loader:
         gpu = has_gpu()
         threads = min(o.threads, len(os.sched_getaffinity(0)))
 
-        @pipeline_def(batch_size=o.batch, num_threads=threads, device_id=rank if gpu else None, seed=1 + rank)
+        @pipeline_def(
+            batch_size=o.batch, num_threads=threads, device_id=rank if gpu else None, seed=1 + rank, **arguments
+        )
         def pipe() -> tuple[Any, Any]:
             jpegs, labels = fn.readers.file(
                 files=files(o, "photos500"), random_shuffle=True, shard_id=rank, num_shards=world, name="reader"
@@ -174,6 +178,8 @@ def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
             feed = LOADERS[name](o, rank, world)
             training.seconds(feed, 10)  # warms up memory, algorithms and caches
             steps[name] = max(round(_agreed(10 * o.seconds / training.seconds(feed, 10), world)), 1)
+            if name == TUNED:
+                training.seconds(feed, round(steps[name] * TUNING_S / o.seconds))
         except Exception as e:
             print(f"{name}: could not run: {e}", file=sys.stderr)
             continue
@@ -226,6 +232,7 @@ LOADERS: dict[str, Loader] = {
     "penstock, mixed": loader("penstock", "mixed"),
     "penstock, CPU": loader("penstock", "cpu"),
     "penstock, mixed, JPEG engine allowed": loader("penstock", "mixed", 0.65),
+    TUNED: loader("penstock", "mixed", autotune=True),
     "DALI, mixed": loader("nvidia.dali", "mixed"),
     "DALI, CPU": loader("nvidia.dali", "cpu"),
     "DataLoader": data_loader,

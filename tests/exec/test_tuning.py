@@ -17,12 +17,16 @@ MOST = Setting(16, 8)
 class Machine:
     """Simulates a pipeline whose speed is a function of its setting, with its own clock."""
 
-    def __init__(self, monkeypatch, start, speed, most=MOST, memory=None, used=lambda setting: 0, training=1e9):
+    def __init__(
+        self, monkeypatch, start, speed, most=MOST, memory=None, used=lambda setting: 0, training=1e9, moves=False
+    ):
         self.ns = self.waited = self.worked = 0
-        self.speed, self.training, self.used = speed, training, used
+        # `training`: samples/s that the consumer takes, or a function of the setting.
+        self.speed, self.used = speed, used
+        self.training = training if callable(training) else lambda setting: training
         monkeypatch.setattr(tuning.time, "monotonic_ns", lambda: self.ns)
         self.setting = start
-        self.tuner = Tuner(start, most, memory, self.read)
+        self.tuner = Tuner(start, most, memory, self.read, moves)
         self.settings = [start]
 
     def read(self):
@@ -31,11 +35,12 @@ class Machine:
     def run(self, seconds):
         end = self.ns + seconds * 1e9
         while self.ns < end:
-            rate = min(self.speed(self.setting), self.training)  # samples/s that arrive
+            training = self.training(self.setting)
+            rate = min(self.speed(self.setting), training)  # samples/s that arrive
             ns = int(32 / rate * 1e9)
             self.ns += ns
             self.worked += int(ns * 0.95 * self.setting.num_threads)
-            self.waited += max(ns - int(32 / self.training * 1e9), 0)
+            self.waited += max(ns - int(32 / training * 1e9), 0)
             changed = self.tuner.took(32)
             if changed is not None:
                 assert changed != self.setting
@@ -106,6 +111,63 @@ def test_memory(monkeypatch):
     m.run(60)
     assert m.setting.depth == 3
     assert any("1,200 MB: not kept" in line for line in m.tuner.history)
+
+
+# Where mixed decoders decode
+
+
+def by_place(gpu, cpu):
+    """A function of the setting: a number of samples/s for each place."""
+    return lambda s: cpu if s.decode_on == "cpu" else gpu
+
+
+@pytest.mark.parametrize(
+    "on_gpu, on_cpu, chosen",
+    [(1000, 1020, "cpu"), (1000, 1010, "cpu"), (1000, 1002, "gpu"), (1000, 1000, "gpu"), (1000, 900, "gpu")],
+)
+def test_decodes_where_the_training_is_faster(monkeypatch, on_gpu, on_cpu, chosen):
+    """Both places keep up with the training, which loses by what decoding takes of the GPU."""
+    m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=by_place(on_gpu, on_cpu), moves=True)
+    m.run(60)
+    assert m.setting == Setting(8, 2, chosen), m.tuner.history
+    kept = "kept" if chosen == "cpu" else "not kept"
+    assert m.tuner.history[-1] == f"8 threads, 2 batches ahead, decoding on the CPU: {on_cpu:,} samples/s: {kept}"
+    assert {s.decode_on for s in m.settings} == {"gpu", "cpu"}
+
+
+def test_a_training_that_becomes_faster_by_itself_is_no_reason(monkeypatch):
+    m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=lambda s: 1000 + m.ns / 1e8, moves=True)
+    m.run(20)
+    assert m.setting.decode_on == "gpu" and m.tuner.history[-1].endswith(": not kept")
+
+
+def test_a_cpu_too_slow_is_left_at_once(monkeypatch):
+    m = Machine(monkeypatch, Setting(4, 2), by_place(5000, 200), training=1000, moves=True)
+    m.run(5)
+    before = m.ns
+    while m.setting.decode_on == "cpu" or len(m.settings) < 3:
+        m.run(0.1)
+    assert [s.decode_on for s in m.settings] == ["gpu", "cpu", "gpu"]
+    assert m.tuner.history[-1].endswith(": not kept")
+    m.run(300)
+    assert len(m.settings) == 3 and m.ns > before  # it is compared seldom
+    m.run(400)
+    assert len(m.settings) == 5
+
+
+def test_decoding_elsewhere_where_the_consumer_waits(monkeypatch):
+    m = Machine(monkeypatch, Setting(4, 4), by_place(700, 900), most=Setting(4, 4), training=1000, moves=True)
+    m.run(30)
+    assert m.setting.decode_on == "cpu"
+    m = Machine(monkeypatch, Setting(4, 4, "cpu"), by_place(900, 700), most=Setting(4, 4), training=1000, moves=True)
+    m.run(30)
+    assert m.setting.decode_on == "gpu"
+
+
+def test_decoding_stays_where_nothing_can_be_moved(monkeypatch):
+    m = Machine(monkeypatch, Setting(4, 4), by_place(700, 900), most=Setting(4, 4), training=by_place(800, 1000))
+    m.run(60)
+    assert m.settings == [Setting(4, 4)]
 
 
 # In a pipeline

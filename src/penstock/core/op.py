@@ -295,6 +295,10 @@ class Operator:
         None."""
         return None
 
+    def mixed_on_cpu(self) -> bool:
+        """Whether the CPU can do the work of its mixed form, with equal results."""
+        return False
+
     def ahead(self, n_inputs: int) -> tuple[int, ...]:
         """Inputs that must be computed before its chain starts, as the rules read them."""
         return tuple(range(n_inputs)) if self.by_address else tuple(i for i in self.peeks if i < n_inputs)

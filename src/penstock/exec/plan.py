@@ -77,6 +77,7 @@ class Plan:
         self.uses_gpu = any(s.kind in ("gpu", "operator", "upload", "download") for s in self.stages)
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.decodes_on_gpu = any(n.device == "mixed" for n in self.nodes)
+        self.moves_decoding = any(n.device == "mixed" and n.op.mixed_on_cpu() for n in self.nodes)
         self.is_prompt &= not self.uses_gpu
         self.runs_users_code = self.iteration_order is not None or not all(
             not n.op.sets_batch_size if isinstance(n.op, Source) else _is_prompt(n.op) for n in self.nodes

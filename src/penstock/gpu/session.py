@@ -83,6 +83,7 @@ class Session:
         self._times: dict[int, tuple[float, int]] = {}  # ms and number of batches, by number of a stage's first node
         self.passes = 0  # batches started
         self.kept: dict[str, Kept] = {}  # resources of stages, kept until the end
+        self.decode_on = "gpu"  # or "cpu": where decoders with equal results on both decode the batches that begin
         self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # adds the CPU time of the session's threads
         weakref.finalize(self, give_back, self.device, self._streams).atexit = False
 

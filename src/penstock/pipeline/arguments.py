@@ -44,6 +44,7 @@ class PipelineArguments(TypedDict, total=False):
     autotune: bool
     cpu_budget: int | None
     memory_budget: int | None
+    decode_on: str
     workers: int | str | None
     min_workers: int | None
     max_workers: int | None

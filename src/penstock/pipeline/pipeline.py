@@ -46,12 +46,10 @@ class Pipeline(Configured, GraphBuilder):
     exec_pipelined, exec_async
         False: batches are made when they are requested, not ahead of time.
     on_error
-        What happens to a sample that can't be read, decoded or processed: "raise" an error (the pipeline stays
-        usable), "skip" it (the batch gets smaller), or "replace" it by the next good sample of the same shard. See
-        `errors`.
+        What happens to a sample that can't be read, decoded or processed (see `errors`): "raise" an error (the pipeline
+        stays usable), "skip" it (the batch gets smaller), or "replace" it by the next good one of the same shard.
     max_errors
-        With "skip" and "replace": the maximum number of bad samples, as a count (int) or as a share of the samples seen
-        so far (float).
+        With "skip" and "replace": the most bad samples, as a count (int) or a share of the samples seen so far (float).
     enable_checkpointing
         Enables `checkpoint()`; the cost is negligible. Warns about sources whose position cannot be saved.
     checkpoint
@@ -63,8 +61,10 @@ class Pipeline(Configured, GraphBuilder):
     device_memory_limit
         Maximum number of bytes of GPU memory that the pipeline may hold; None for no limit.
     autotune, cpu_budget, memory_budget
-        True, or a limit on CPUs and on bytes: the pipeline adjusts `num_threads` and `prefetch_queue_depth` while it
-        runs, to maximise samples per second. Batches do not change. `explain` lists what was tried.
+        True, or a limit on CPUs and on bytes: the pipeline sets `num_threads`, `prefetch_queue_depth` and `decode_on`
+        while it runs, to maximise samples per second. Batches do not change. `explain` lists what was tried.
+    decode_on
+        "cpu": mixed image decoders decode on the CPU, with equal pixels, and leave the GPU to the training.
     workers, min_workers, max_workers
         Number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001" for Ray
         actors. With a minimum or maximum, their number is adjusted to how long the program waits for batches.

@@ -35,7 +35,7 @@ _MOST_AHEAD, _MOST_AHEAD_ON_GPU = 8, 4
 def native_threads(settings: Settings, plan: Plan) -> int:
     """The requested number of threads. If the GPU decodes, cores are left for the threads that feed it: the native
     threads have little to do then."""
-    if not plan.decodes_on_gpu:
+    if not plan.decodes_on_gpu or (settings.decode_on == "cpu" and plan.moves_decoding):
         return settings.num_threads
     return min(settings.num_threads, max(available_cpus() - _CORES_FOR_DECODING_ON_GPU, 1))
 
@@ -92,6 +92,7 @@ class Runner:
         if plan.uses_gpu:
             plan.session = open_session(settings, defined_at)
             plan.session.worked = self.statistics.worked
+            plan.session.decode_on = settings.decode_on
             plan.check_device()
         for node in plan.sources:
             if plan.session is not None:
@@ -124,10 +125,11 @@ class Runner:
         if settings.autotune:
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
             self.tuner = Tuner(
-                Setting(native_threads(settings, plan), settings.depth),
+                Setting(native_threads(settings, plan), settings.depth, settings.decode_on),
                 Setting(most_threads(settings, plan), depth if settings.ahead else settings.depth),
                 settings.memory_budget,
                 partial(_read, self.statistics),
+                plan.moves_decoding,
             )
 
     @property
@@ -213,6 +215,8 @@ class Runner:
             assert self.executor is not None
             if setting.num_threads != self.settings.num_threads:
                 self.executor.set_threads(setting.num_threads)
+            if self.executor.plan.session is not None:
+                self.executor.plan.session.decode_on = setting.decode_on
             self.settings.set_tuned(*setting)
             self.executor.depth = self.settings.depth
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tunes the number of native threads and of batches prepared ahead while a pipeline runs.
+"""Tunes the number of threads, of batches prepared ahead, and where mixed decoders decode, while a pipeline runs.
 
 The setting does not affect the batches, so trying is safe. A change is kept if the consumer gets more samples per
-second with it.
+second with it. While the consumer waits, the bottleneck is looked for. While it doesn't, a training on the same GPU may
+still lose by what decoding takes of it: then decoding on the CPU is compared.
 """
 
 from __future__ import annotations
@@ -20,15 +21,25 @@ _GAIN = 1.03  # required speedup of a change
 _AGAIN_NS = 30_000_000_000  # time after which rejected settings are tried again
 _LINES = 40  # maximum length of the history
 _BUSY = 0.5  # busy share above which more threads are tried before more batches ahead
+# Decoding on the CPU instead of the GPU is worth a percent or two of a training, so it is measured for longer, and
+# between two measurements of the GPU.
+_COMPARED_NS = 3_000_000_000
+_COMPARED_GAIN = 1.005
+_COMPARED_AGAIN_NS = 600_000_000_000
 
 
 class Setting(NamedTuple):
     num_threads: int
     depth: int  # batches prepared ahead
+    decode_on: str = "gpu"  # where mixed decoders decode
 
     def __str__(self) -> str:
         threads = "1 thread" if self.num_threads == 1 else f"{self.num_threads} threads"
-        return f"{threads}, {self.depth} batch{'es' * (self.depth > 1)} ahead"
+        where = ", decoding on the CPU" if self.decode_on == "cpu" else ""
+        return f"{threads}, {self.depth} batch{'es' * (self.depth > 1)} ahead{where}"
+
+    def decoding_elsewhere(self) -> Setting:
+        return self._replace(decode_on="gpu" if self.decode_on == "cpu" else "cpu")
 
 
 class Reading(NamedTuple):
@@ -41,12 +52,23 @@ class Reading(NamedTuple):
 
 class Tuner:
     """`most` is the largest setting, `memory` the maximum number of bytes; `read` returns the current sums.
+    `moves_decoding`: whether the CPU can do what mixed decoders do, with equal pixels.
 
     `history` lists the settings tried and their results, one per line.
     """
 
-    def __init__(self, start: Setting, most: Setting, memory: int | None, read: Callable[[], Reading]):
+    def __init__(
+        self,
+        start: Setting,
+        most: Setting,
+        memory: int | None,
+        read: Callable[[], Reading],
+        moves_decoding: bool = False,
+    ):
         self.setting = self._best = start
+        self._moves_decoding = moves_decoding
+        self._compared: list[float] = []  # rates of the GPU, the CPU, and the GPU again
+        self._is_comparing, self._compare_from = False, 0
         self._most, self._memory, self._read = most, memory, read
         self.history: deque[str] = deque(maxlen=_LINES)
         self._best_rate = 0.0  # samples/s
@@ -68,8 +90,18 @@ class Tuner:
         sums = self._read()
         waited = (sums.waited_ns - self._before.waited_ns) / ns
         busy = (sums.native_ns - self._before.native_ns) / ns / self.setting.num_threads
-        self._judge(self._samples / ns * 1e9, sums.memory)
-        chosen = self._best if waited < _KEEPS_UP or now < self._idle_until else self._another(busy, now)
+        rate, keeps_up = self._samples / ns * 1e9, waited < _KEEPS_UP
+        if self._is_comparing:
+            if keeps_up and ns < _COMPARED_NS:
+                return None
+            chosen = self._compare(rate, keeps_up, now)
+        else:
+            self._judge(rate, sums.memory)
+            chosen = self._best
+            if not keeps_up and now >= self._idle_until:
+                chosen = self._another(busy, now)
+            elif keeps_up and chosen.decode_on == "gpu" and now >= self._compare_from:
+                self._is_comparing = self._moves_decoding
         changes, self.setting = chosen != self.setting, chosen
         self._begin(_PASSED_OVER if changes else 0)
         return chosen if changes else None
@@ -96,14 +128,35 @@ class Tuner:
             self._best, self._best_rate = self.setting, rate
             self._tried.clear()
 
+    def _compare(self, rate: float, keeps_up: bool, now: int) -> Setting:
+        """Goes on comparing decoding on the CPU with decoding on the GPU, while the consumer does not wait. Returns
+        where to decode next."""
+        self._compared.append(rate)
+        if keeps_up and len(self._compared) < 3:
+            return self.setting.decoding_elsewhere()
+        on_cpu = self._best.decoding_elsewhere()
+        if len(self._compared) > 1:
+            rate = self._compared[1]
+            is_better = keeps_up and rate > _COMPARED_GAIN * max(self._compared[0], self._compared[2])
+            self.history.append(f"{on_cpu}: {rate:,.0f} samples/s: {'kept' if is_better else 'not kept'}")
+            if is_better:
+                self._best, self._best_rate = on_cpu, rate
+                self._tried.clear()
+        self._compared, self._is_comparing, self._compare_from = [], False, now + _COMPARED_AGAIN_NS
+        return self._best
+
     def _another(self, busy: float, now: int) -> Setting:
         """The next setting to try, starting with the likely bottleneck; the best one if none is left."""
         best, most = self._best, self._most
         threads = [best._replace(num_threads=n) for n in (best.num_threads * 2, best.num_threads + 1)]
         depths = [best._replace(depth=best.depth + 1), best._replace(depth=best.depth + 2)]
-        both = [Setting(best.num_threads * 2, best.depth + 1)]
-        for setting in (*threads, *depths, *both) if busy > _BUSY else (*depths, *threads, *both):
-            limited = Setting(min(setting.num_threads, most.num_threads), min(setting.depth, most.depth))
+        both = [best._replace(num_threads=best.num_threads * 2, depth=best.depth + 1)]
+        where = [best.decoding_elsewhere()] * self._moves_decoding
+        order = (*threads, *depths, *both, *where) if busy > _BUSY else (*depths, *threads, *both, *where)
+        for setting in order:
+            limited = setting._replace(
+                num_threads=min(setting.num_threads, most.num_threads), depth=min(setting.depth, most.depth)
+            )
             if limited != best and limited not in self._tried:
                 return limited
         self._idle_until = now + _AGAIN_NS

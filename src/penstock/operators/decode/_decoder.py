@@ -86,6 +86,11 @@ class Decoder(Operator, abstract=True):
                 f"{self.display_name()}: max_pixels takes a positive number, got {self.values['max_pixels']}"
             )
 
+    def mixed_on_cpu(self) -> bool:
+        # Pixels of the JPEG engine differ from those of the kernels and the CPU, and its share of the pictures depends
+        # on measured speed: it is used only if `hw_decoder_load` was given.
+        return not ("hw_decoder_load" in self.given and self.values["hw_decoder_load"] > 0)
+
     def plan(self, a: Arguments, *inputs: Spec) -> None:
         a.info, a.whole = read_headers(a.batches[0], a.output_type, a.adjust_orientation, a.max_pixels, a.native)
         a.scale = self.scale(a, a.info)

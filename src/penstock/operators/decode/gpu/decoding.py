@@ -44,7 +44,7 @@ class Decoding(GpuStage):
 
     @classmethod
     def title(cls, op: Operator) -> str:
-        return "decoding by CPU, GPU and its JPEG engine" if uses_hardware(op) else "decoding by CPU and GPU"
+        return "decoding by CPU and GPU" if op.mixed_on_cpu() else "decoding by CPU, GPU and its JPEG engine"
 
     def __init__(self, call: StageCall):
         super().__init__(call)
@@ -52,7 +52,7 @@ class Decoding(GpuStage):
         self._scans: IdlePool[int, Scans] = IdlePool(_KEPT_EACH, _KEPT_SIZES)  # by number of pictures
         values = call.op.values
         self._format: int | None = None  # output format of the JPEG engine; None: not used
-        if uses_hardware(call.op) and to_numpy(values["dtype"]) == np.uint8:
+        if not call.op.mixed_on_cpu() and to_numpy(values["dtype"]) == np.uint8:
             self._format = _FORMATS.get(int(values["output_type"]))
 
     def run(self, batch: StageBatch) -> DeviceBatch:
@@ -70,6 +70,7 @@ class Decoding(GpuStage):
         engines = engines_of(gpu.session)
         engines.collect()
         doubted, share, todo = batch.doubted, 0.0, np.ones(batch.n, bool)
+        on_cpu = gpu.session.decode_on == "cpu" and self.call.op.mixed_on_cpu()
         if self._format is not None and engines.open_hardware():
             share = engines.sharing.share(pictures.file_bytes)
         # The common case: one engine decodes the whole batch.
@@ -78,7 +79,7 @@ class Decoding(GpuStage):
             if engines.submit(gpu, files, out, self._format).wait(gpu):
                 return
             share = 0.0
-        if not share and doubted is None and pictures.all_fit_kernels:
+        if not (share or on_cpu) and doubted is None and pictures.all_fit_kernels:
             undone = self._all_by_kernels(gpu, pool, pictures, files, out, engines)
             if undone is None:
                 return
@@ -86,6 +87,8 @@ class Decoding(GpuStage):
         # Without source names: selecting them would create all names from paths.
         encoded = files.with_rows(files.spec, files.rows, files.owners)
         part = _Part(batch, self.call.number, pictures, encoded, out, engines, doubted)
+        if on_cpu:
+            return part.by_cpu(np.arange(batch.n), pictures.args, encoded, out)
         hardware = job = None
         if share and pictures.any_fits_hardware:
             assert self._format is not None
@@ -116,12 +119,6 @@ class Decoding(GpuStage):
             engines.measured[KERNELS].append((deferred.begin, deferred.end, nbytes, taken))
         self._scans.give(pictures.n, scans)
         return undone
-
-
-def uses_hardware(op: Operator) -> bool:
-    """Whether an operator may use the JPEG engine: only if `hw_decoder_load` was given, as its pixels differ from those
-    of the kernels and the CPU, and its share of the pictures depends on measured speed."""
-    return "hw_decoder_load" in op.given and op.values["hw_decoder_load"] > 0
 
 
 def engines_of(session: Session) -> Engines:
@@ -160,7 +157,7 @@ class _Part:
                 todo[rows if undone is None else rows[~undone]] = False
         rows = np.flatnonzero(todo)
         if len(rows):
-            self._whole(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
+            self.by_cpu(rows, self.args[rows], self.encoded.take(rows), self.out.take(rows))
 
     def _by_kernels(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> np.ndarray | None:
         """Decodes on the GPU. Returns which pictures it refused (None: no picture)."""
@@ -177,7 +174,7 @@ class _Part:
         self.engines.sharing.decoded[HYBRID] += len(rows) - int(undone.sum())
         return undone
 
-    def _whole(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
+    def by_cpu(self, rows: np.ndarray, args: np.ndarray, part: Batch, out: DeviceBatch) -> None:
         """Decodes on the CPU and copies to the GPU. The CPU's errors for bad files are final."""
         gpu, n = self.gpu, len(rows)
         staged = Batch.allocate(out.spec, None, gpu.pinned)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`decode_on`: mixed decoders may decode on the CPU. The pixels are the same, and errors too."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import encoded_images
+from penstock import fn, pipeline_def
+from penstock.exec.scheduling import tuning
+from penstock.pipeline import PipelineError
+
+
+def photo(seed, h, w, **options):
+    return encoded_images.encode(encoded_images.photograph(seed, h, w), "JPEG", **options)
+
+
+FILES = [photo(i, 40 + 3 * i, 60 - 2 * i, subsampling=i % 3, quality=80 + i) for i in range(6)]
+
+
+def pipe(**arguments):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=0, seed=3, **arguments)
+    def definition():
+        files = fn.external_source(lambda info: FILES[info.idx_in_epoch % 6], batch=False)
+        whole = fn.decoders.image(files, device="mixed")
+        parts = fn.decoders.image_random_crop(files, device="mixed")
+        return whole, fn.resize(parts, size=(24, 24))
+
+    return definition()
+
+
+def arrays(p):
+    return [np.array(o.as_cpu().at(i)) for o in p.run() for i in range(4)]
+
+
+def decoders(p):
+    return {k for k, n in p.stats().as_dict()["gpu"]["decoders"].items() if n}
+
+
+def test_the_same_pixels():
+    on_gpu, on_cpu = pipe(), pipe(decode_on="cpu")
+    for _ in range(5):
+        for a, b in zip(arrays(on_gpu), arrays(on_cpu)):
+            assert np.array_equal(a, b)
+    assert decoders(on_gpu) == {"GPU"} and decoders(on_cpu) == {"CPU"}
+    assert on_cpu.decode_on == "cpu" and on_gpu.decode_on == "gpu"
+
+
+def test_it_changes_between_batches(monkeypatch):
+    """Autotuning moves decoding back and forth; nothing of it is seen in the batches."""
+    places = itertools.cycle(["cpu", "gpu"])
+    monkeypatch.setattr(tuning.Tuner, "took", lambda self, n: self.setting._replace(decode_on=next(places)))
+    moving, still = pipe(autotune=True), pipe()
+    for _ in range(12):
+        for a, b in zip(arrays(moving), arrays(still)):
+            assert np.array_equal(a, b)
+    assert decoders(moving) == {"GPU", "CPU"}
+
+
+@pytest.mark.parametrize("decode_on", ["gpu", "cpu"])
+def test_damaged_files(decode_on):
+    damaged = np.frombuffer(FILES[0].tobytes()[:200], "u1")
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0, decode_on=decode_on)
+    def definition():
+        return fn.decoders.image(fn.external_source(lambda: [FILES[1], damaged]), device="mixed")
+
+    with pytest.raises(PipelineError, match="decoders.image"):
+        definition().run()
+
+
+def test_the_jpeg_engines_pixels_are_not_exchanged_for_others():
+    """Where the user allows the JPEG engine, whose pixels differ, `decode_on` changes nothing."""
+
+    @pipeline_def(batch_size=2, num_threads=1, device_id=0, decode_on="cpu", autotune=True)
+    def definition():
+        return fn.decoders.image(fn.external_source(lambda: FILES[:2]), device="mixed", hw_decoder_load=0.5)
+
+    p = definition()
+    p.run()
+    assert "CPU" not in decoders(p)
+    assert not p._runner.tuner._moves_decoding
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="decode_on takes 'gpu' or 'cpu'; got 'mixed'"):
+        pipe(decode_on="mixed")
