@@ -23,14 +23,14 @@ Edge = tuple[int, int]  # of the graph: a node's number, and the index of one of
 
 
 class BatchContext(Protocol):
-    """What plans read of a batch of `n` rows: epochs and positions, the batches computed so far, and, if rows are
-    frames, `sample_of` of each row (exec/context.py)."""
+    """What plans read of a batch of `n` rows: epochs and positions, the batches computed so far, and the sample of each
+    row if rows are frames (exec/context.py)."""
 
     n: int
     epoch: np.ndarray
     position: np.ndarray
     values: dict[Edge, Batch]
-    frames: Any
+    sample_of: np.ndarray | None
 
 
 class PlanMemory:
@@ -67,7 +67,7 @@ class PlanMemory:
 
     def sample_of(self, ctx: BatchContext) -> Any:
         """The sample of each row if rows are frames; else None."""
-        return _sample_of(ctx)
+        return ctx.sample_of
 
     def whole(self, spec: Spec) -> Spec:
         """Prepares the spec that a rule returned for an output."""
@@ -133,8 +133,8 @@ class TracedPlan(PlanMemory):
             a.random = Random(a.random.key, *self._places(a.random))
 
     def sample_of(self, ctx: BatchContext) -> Any:
-        if self._sample_of is None and ctx.frames is not None:
-            self._sample_of = self._input(ctx.frames.sample_of, "samples of the frames", _sample_of)
+        if self._sample_of is None and ctx.sample_of is not None:
+            self._sample_of = self._input(ctx.sample_of, "samples of the frames", lambda ctx: ctx.sample_of)
         return self._sample_of
 
     def whole(self, spec: Spec) -> Spec:
@@ -231,10 +231,6 @@ class TracedBatch(Batch):
 
     def sample(self, i: int) -> np.ndarray:
         raise Untraceable("it looks into samples one by one")
-
-
-def _sample_of(ctx: BatchContext) -> np.ndarray | None:
-    return None if ctx.frames is None else ctx.frames.sample_of
 
 
 def _column(resolver: Any, name: str, ctx: BatchContext) -> np.ndarray:

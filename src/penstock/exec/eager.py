@@ -174,7 +174,7 @@ class Eager:
                 self.ctx.values.update(values)
         try:
             if node.args:
-                a = Resolver(node, self.seed, 0).resolve(self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values)
+                a = Resolver(node, self.seed, 0).resolve(self.ctx)
                 batches = op.begin_by(self._picks[k], self.pools[1], a).wait()
             else:
                 batches = op.load(self._picks[k], self.pools[1])

@@ -280,7 +280,7 @@ def load_by_arguments(node: Node, resolver: Resolver, ctx: Context, pool: kernel
     """Loads a source whose arguments are data."""
     begin = time.monotonic_ns()
     try:
-        batches = ctx.waiting[node.number](resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)).wait()
+        batches = ctx.waiting[node.number](resolver.resolve(ctx)).wait()
     except Exception as e:
         raise explain_failure(ctx, node, e) from None
     for i, batch in enumerate(batches):
@@ -305,8 +305,8 @@ def run_batchwise(
         if counts is not None:
             rows = FrameContext(ctx, counts)
             rows.see({e: values[e].spec.layout for e in edges}, data_of(node))
-        a = resolver.resolve(rows.n, rows.epoch, rows.position, rows.values)
-        a.pool, a.sample_of = pool, None if rows.frames is None else rows.frames.sample_of
+        a = resolver.resolve(rows)
+        a.pool, a.sample_of = pool, rows.sample_of
         if gpu is not None:
             a.gpu = gpu
         with turn:
@@ -315,8 +315,7 @@ def run_batchwise(
         if counts is not None:
             outs = tuple(as_sequences(b, counts) for b in outs)
     except Exception as e:
-        sample_of = None if rows.frames is None else rows.frames.sample_of
-        raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
+        raise explain_failure(rows, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
     inputs = [values[e] for e in edges]
     sources = joined([batch.sources for batch in inputs[: node.op.n_named]])
     for i, batch in enumerate(outs):

@@ -17,7 +17,6 @@ from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, address, allocate
 from ...graph.node import Edge
 from ..context import Context, Timing, explain_failure
-from ..frames import FrameContext
 from ..source_info import Origin, names_of, origins
 
 if TYPE_CHECKING:
@@ -81,9 +80,8 @@ class CpuPlan:
     def _make(self, ctx: Context, given: Mapping[Edge, Batch]) -> dict[Edge, Batch]:
         """The output batches: those given, and newly allocated ones."""
         outputs, n = self._outputs, ctx.n
-        framed = isinstance(ctx, FrameContext)
         elsewhere = ctx.memory and any(o.edge in ctx.memory for o in outputs)
-        if outputs and not given and not framed and not Batch.guard_bytes and not elsewhere:
+        if outputs and not given and ctx.sample_of is None and not Batch.guard_bytes and not elsewhere:
             rows, at = allocate(len(outputs) * n, TENSOR)
             if kernels.library().place_batches(self._placed, len(outputs), n, at):
                 step = n * TENSOR.itemsize
@@ -103,7 +101,7 @@ class CpuPlan:
         outcome = kernels.Outcome(ctx.status, ctx.n, len(nodes))
         native = time.monotonic_ns()
         failed_before = ctx.status.copy() if ctx.failed else None
-        program.run(pool, outcome, None if ctx.frames is None else ctx.frames.sample_of)
+        program.run(pool, outcome, ctx.sample_of)
         ctx.timings.append(Timing("chain", [n.number for n in nodes], begin, time.monotonic_ns(), native, outcome))
         if outcome.failed:
             new = ctx.status != 0 if failed_before is None else (ctx.status != 0) & (failed_before == 0)

@@ -49,19 +49,14 @@ class Segment:
                 if fits:
                     self._add(link)
             except Exception as e:
-                raise self.explained(link.node, e) from cause_of(e)
+                raise explain_failure(self.ctx, link.node, e) from cause_of(e)
             if not fits:
                 raise Divided(i)
         return self
 
-    def explained(self, node: Node, error: Exception) -> Exception:
-        """Converts an exception from an operator's code to the exception to raise."""
-        frames = self.ctx.frames
-        return explain_failure(self.ctx, node, error, None if frames is None else frames.sample_of)
-
     def _fits(self, link: Link) -> bool:
         """Whether an operator agrees with the previous ones on what a row is."""
-        ctx, framed = self.ctx, self.ctx.frames is not None
+        ctx, framed = self.ctx, self.ctx.sample_of is not None
         if isinstance(ctx, FrameContext):
             try:
                 link.see(ctx)
@@ -83,7 +78,7 @@ class Segment:
                 spec = ctx.values[e].spec
                 if self._labels.get(e, label := link.label(e, spec)) != label:
                     return False
-                has_frames |= link.is_sequence(e, spec) if ctx.frames is None else e in ctx.frames.sequences
+                has_frames |= e in ctx.sequences if isinstance(ctx, FrameContext) else link.is_sequence(e, spec)
         return has_frames == framed
 
     def _add(self, link: Link) -> None:
@@ -96,8 +91,8 @@ class Segment:
                 self.inputs[e] = to.take_in(e, batch)
                 self.specs[e] = self.inputs[e].spec
         for e in link.ins[:1]:
-            self.specs[e] = _with_layout(link.node, self.specs[e], ctx.frames is not None)
-        a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+            self.specs[e] = _with_layout(link.node, self.specs[e], ctx.sample_of is not None)
+        a = link.resolver.resolve(ctx)
         a.native, a.sample_of = to.native, to.sample_of(ctx)
         to.read(a, link.resolver)
         specs = [self.specs[e] for e in link.ins]
@@ -120,7 +115,7 @@ class Segment:
             try:
                 region = node.op.region(a, x, self.specs[link.outs[0]])
             except Exception as error:
-                raise self.explained(node, error) from None
+                raise explain_failure(self.ctx, node, error) from None
             if region is None:
                 continue
             windows, at = native.allocate((2, x.n, x.ndim), _INT64)
@@ -140,7 +135,7 @@ class Segment:
                     kernel = kernels.kernel(link.op.kernel_for(a, *around))
                     rows = self.to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
                 except Exception as e:
-                    raise self.explained(link.node, e) from cause_of(e)
+                    raise explain_failure(self.ctx, link.node, e) from cause_of(e)
                 called.append((kernel, rows))
         return called
 

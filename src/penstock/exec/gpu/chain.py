@@ -81,7 +81,7 @@ class GpuChain(Chain):
                 if e not in to.rows:
                     to.rows[e] = _seen_rows(to.native, specs[e], to.rows[root]["data"], frames)
             except (MemoryError, ValueError) as error:
-                raise segment.explained(next(n for n in self.nodes if n.number == e[0]), error) from None
+                raise explain_failure(segment.ctx, next(n for n in self.nodes if n.number == e[0]), error) from None
         for e in self.shapes(launches):
             to.described(e, specs[e])
         for e in self.seen:

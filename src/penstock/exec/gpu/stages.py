@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ...core import kernels
 from ...core.batch import Batch, Borrowed, Kept
-from ...core.op import Arguments
 from ...core.source_name import joined
 from ...gpu.batch import DeviceBatch, upload, upload_small
 from ...gpu.session import GpuPass, Session
@@ -46,7 +44,7 @@ class OperatorStage:
     def __init__(self, node: Node, resolver: Resolver):
         self.node = node
         self._inputs = inputs_of(node)
-        self._arguments = partial(_arguments, resolver)
+        self._arguments = resolver.resolve
         call = StageCall(node.op, node.number, tuple(self._inputs), tuple(node.args), self._arguments)
         self._stage = stage_of(node.op)(call)
 
@@ -69,10 +67,6 @@ class OperatorStage:
         out.sources = joined([x.sources for x in inputs])
         values[node.number, 0] = out
         ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), batch.native_ns))
-
-
-def _arguments(resolver: Resolver, ctx: Context) -> Arguments:
-    return resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
 
 
 def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch]) -> None:
