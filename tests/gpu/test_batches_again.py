@@ -249,5 +249,5 @@ def test_the_rules_plan_every_batch_if_the_environment_says_so(monkeypatch):
     )()
     for _ in range(8):
         pipe.run()
-    (chain,) = [c for c in pipe._plan.chains.values() if isinstance(c, gpu_chain.GpuChain)]
+    (chain,) = [c for (c,) in pipe._plan.chains.values() if isinstance(c, gpu_chain.GpuChain)]
     assert chain.plans.counts == {"by program": 0, "by rules": 8}

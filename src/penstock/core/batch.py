@@ -352,6 +352,12 @@ class Batch:
             raise MemoryError(f"no memory is left to copy {n} samples")
         return out
 
+    def used_on(self, stream: Any) -> None:
+        """Records that a GPU stream uses the memory, and makes it wait until the samples are valid."""
+
+    def wait(self) -> None:
+        """Blocks the calling thread until the samples are valid, if a GPU computes them."""
+
     def put(self, indices: np.ndarray, other: Batch) -> Batch:
         """Returns this batch with the samples at `indices` replaced by those of `other`: in place if the shapes are
         equal and the memory is from the pool, not the user's."""

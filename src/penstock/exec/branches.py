@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +43,20 @@ def runner(nodes: list[Node], run: Run) -> Run:
             ctx.values.update(dict.fromkeys(edges, NOTHING))
             return
         assert isinstance(sub, ScopedContext)
-        sub.gpu = ctx.gpu
-        try:
-            run(sub, pool)
-        except BadSamples as bad:
-            raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
-        finally:
-            sub.gpu = None
-        for i, what in sub.failed.items():
-            ctx.failed[int(sub.within[i])] = what
-        sub.failed.clear()
+        run_within(ctx, sub, run, pool)
 
     return run_in_branch
+
+
+def run_within(whole: Context, sub: ScopedContext, run: Callable[..., None], *arguments: Any) -> None:
+    """Runs a stage for the samples of a branch, and reports those that fail as samples of the whole batch."""
+    sub.gpu = whole.gpu
+    try:
+        run(sub, *arguments)
+    except BadSamples as bad:
+        raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
+    finally:
+        sub.gpu = None
+    for i, what in sub.failed.items():
+        whole.failed[int(sub.within[i])] = what
+    sub.failed.clear()

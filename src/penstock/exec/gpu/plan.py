@@ -182,8 +182,7 @@ class GpuPlan:
         inputs = self._of_inputs()
         for k, e in enumerate(self._inputs):
             batch = values[e]
-            if isinstance(batch, DeviceBatch):
-                batch.used_on(stream)
+            batch.used_on(stream)
             inputs[k] = batch.rows_address
         size, sizes, specs, inner = self._placed()
         try:
