@@ -101,7 +101,7 @@ class Eager:
 
     def evaluate(self, node: Node) -> None:
         """Computes the outputs of a node that was just defined."""
-        known = [n.number for n in self._defined]
+        known = {n.number for n in self._defined}
         self._defined.append(node)
         if isinstance(node.op, Source):
             self._source(node, node.op)
