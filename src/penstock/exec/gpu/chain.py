@@ -4,7 +4,6 @@ copied to the GPU at once. Nothing waits for the GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,13 +34,8 @@ class GpuChain(Chain):
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
         self._called = [link for link in self.links if not link.op.aliases]
-        reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self._called]
-        # Edges that kernels read and write, and per kernel the indices of its outputs and inputs.
-        self._edges = list(dict.fromkeys(e for c, ins in zip(self._called, reads) for e in (*c.outs, *ins)))
-        number = {e: k for k, e in enumerate(self._edges)}
-        self._numbers = [([number[e] for e in c.outs], [number[e] for e in ins]) for c, ins in zip(self._called, reads)]
-        aliased = [root for e, root in self.wiring.root.items() if root != e]
-        self._kept = {number[e] for e in (*self.wiring.allocated, *aliased) if e in number}
+        self._reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self._called]
+        self._kept = {*self.wiring.allocated, *(root for e, root in self.wiring.root.items() if root != e)}
         self.seen = [e for c in self.links for e in c.outs if e in self.wiring.wanted and self.wiring.root[e] != e]
         self._fusions: dict[tuple[str, ...], Fusion] = {}  # how calls are fused into launches, by kernels
 
@@ -73,7 +67,7 @@ class GpuChain(Chain):
         frames = to.sample_of(segment.ctx)
         launches = to.launches = self._launches(segment.fill_rows(), specs, segment.ctx.n)
         to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
-        for e in (*wiring.allocated, *self.tensors(launches)):
+        for e in (*wiring.allocated, *(e for x in launches for e in x.tensors)):
             root = wiring.root.get(e, e)
             try:
                 if root not in to.rows:
@@ -82,7 +76,7 @@ class GpuChain(Chain):
                     to.rows[e] = _seen_rows(to.native, specs[e], to.rows[root]["data"], frames)
             except (MemoryError, ValueError) as error:
                 raise explain_failure(segment.ctx, next(n for n in self.nodes if n.number == e[0]), error) from None
-        for e in self.shapes(launches):
+        for e in (e for x in launches for e in x.shapes):
             to.described(e, specs[e])
         for e in self.seen:
             root = wiring.root[e]
@@ -94,19 +88,11 @@ class GpuChain(Chain):
         decide the fusion."""
         if not called:
             return []
-        calls = [Call(kernel.path, outs, ins, args) for (kernel, args), (outs, ins) in zip(called, self._numbers)]
+        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self._called, self._reads)]
         key = tuple(c.kernel for c in calls)
         if key not in self._fusions:
             self._fusions[key] = Fusion(calls, self._kept)
-        return self._fusions[key].plan(calls, [specs[e] for e in self._edges], n)
-
-    def tensors(self, launches: Sequence[Launch]) -> list[Edge]:
-        """Edges whose tensors have memory."""
-        return [self._edges[t] for x in launches for t in x.tensors]
-
-    def shapes(self, launches: Sequence[Launch]) -> list[Edge]:
-        """Edges of which kernels need only the shapes."""
-        return [self._edges[t] for x in launches for t in x.shapes]
+        return self._fusions[key].plan(calls, specs, n)
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> GpuPlan:
         return GpuPlan(self, ctx, at)

@@ -106,7 +106,7 @@ class GpuPlan:
         wiring = chain.wiring
         self.numbers, self._inputs = [n.number for n in chain.nodes], chain.inputs
         memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
-        slots = share_slots([wiring.inner(chain.tensors([x])) for x in at.launches])
+        slots = share_slots([wiring.inner(x.tensors) for x in at.launches])
         memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
         # `about` of tensors within the chain, by workspace slot; they use a slot one after the other.
         self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
@@ -244,9 +244,9 @@ def _starts(
         return starts
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
     root = chain.wiring.root
-    tensors = {e: (at.rows[e], memory.get(root.get(e, e))) for e in chain.tensors(launches)}
+    tensors = {e: (at.rows[e], memory.get(root.get(e, e))) for x in launches for e in x.tensors}
     rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
-    shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(chain.shapes(launches))}
+    shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(e for x in launches for e in x.shapes)}
     begun = set()  # groups, by first call: the launches of a group share their scratch
     for start, x in zip(starts, launches):
         group = x.calls[0]
@@ -256,7 +256,7 @@ def _starts(
         start["has_scratch"] = group in begun
         start["function"] = session.function(x.source, x.entry, x.shared)
         start["grid"], start["block"], start["shared"] = x.grid, x.block, x.shared
-        places = [rows[e] for e in chain.tensors([x])] + [shapes[e] for e in chain.shapes([x])]
+        places = [rows[e] for e in x.tensors] + [shapes[e] for e in x.shapes]
         argument = start["argument"]
         argument["n"], start["n_tensors"], start["n_args"] = n, len(places), len(x.calls)
         argument["tensors"][: len(places)], argument["args"][: len(x.calls)] = places, [args[c] for c in x.calls]
