@@ -191,9 +191,9 @@ def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
     segments = []
     lay_out = gpu_chain.GpuChain.lay_out
 
-    def laid_out(self, made):
+    def laid_out(self, made, called):
         segments.append(weakref.ref(made))
-        lay_out(self, made)
+        lay_out(self, made, called)
 
     monkeypatch.setattr(gpu_chain.GpuChain, "lay_out", laid_out)
     pipe = pipeline_def(

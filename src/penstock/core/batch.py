@@ -161,6 +161,13 @@ class Batch:
         `memory(nbytes)` returns the block, an object with an `address`."""
         rows, at = allocate(spec.n, TENSOR)
         nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, at)
+        return cls.in_block(spec, rows, at, nbytes, sources, memory)
+
+    @classmethod
+    def in_block(
+        cls, spec: Spec, rows: np.ndarray, at: int, nbytes: int, sources: Sequence[str] | None, memory: Any
+    ) -> Self:
+        """Samples in a new block of `memory(nbytes)`, where `rows`, at address `at`, are laid out from 0 on."""
         try:
             buffer = memory(nbytes)
         except MemoryError as e:

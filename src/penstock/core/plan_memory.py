@@ -34,10 +34,10 @@ class BatchContext(Protocol):
 
 
 class PlanMemory:
-    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read.
-    On the GPU also `about`, (2,): size in bytes of the outputs, and whether all samples have one shape; and `views`,
-    rows of batches that share the memory of others. In rows of inputs, `data` is an address; in other rows, an offset
-    into the memory allocated for this plan. By kernel: rows of `arguments`, and the arrays behind their `pointers`."""
+    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read or
+    made; `about`, (2,), of those made: the size in bytes, and whether all samples have one shape. In rows of inputs,
+    `data` is an address; in other rows, an offset into the memory of the tensor. By kernel: rows of `arguments`, and
+    the arrays behind their `pointers`."""
 
     native: Native = IMMEDIATE
 
@@ -46,7 +46,6 @@ class PlanMemory:
         self.shapes: dict[Edge, TensorRows] = {}
         self.rows: dict[Edge, Any] = {}
         self.about: dict[Edge, Any] = {}
-        self.views: dict[Edge, Any] = {}
         self.kernels: list[Kernel] = []
         self.arguments: list[ArgumentRows] = []
         self.pointers: list[dict[str, np.ndarray]] = []
@@ -186,9 +185,7 @@ class TracedPlan(PlanMemory):
         """Makes the program, and drops columns, which refer to the batch. Raises Untraceable."""
         self.specs = {e: Spec(self.settled(s.stored), s.dtype, s.layout) for e, s in self.specs.items()}
         self.more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
-        self.rows, self.about, self.views = (
-            {e: plain(x) for e, x in of.items()} for of in (self.rows, self.about, self.views)
-        )
+        self.rows, self.about = ({e: plain(x) for e, x in of.items()} for of in (self.rows, self.about))
         self.program = self.native.program()
         self.alive = self._drawn = self._sample_of = None
         del self.native

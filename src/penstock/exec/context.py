@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.batch import Batch, Spec
+from ..core.batch import Batch
 from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
-from ..core.memory import Buffer
 from ..core.op import Arguments
 from ..core.source import Loading
 from ..core.traced import Untraceable
@@ -103,10 +102,6 @@ class Context:
         self.failed.clear()
         self.timings.clear()
         self.scopes.clear()
-
-    def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
-        """Allocates an output of a chain."""
-        return Batch.allocate(spec, None, self.memory.get(edge, Buffer))
 
     def source_of(self, node: Node, row: int) -> str:
         """The origin of a row's sample, from the inputs of `node` if known."""

@@ -127,12 +127,6 @@ class FrameContext(Context):
         """The origin of a sample, not of a frame."""
         return self.whole.source_of(node, row)
 
-    def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
-        """Allocates the frames of an output; frames of one sequence are contiguous."""
-        check_frames(spec.shape, self.sample_of)
-        batch = Batch.allocate(self._sequences(spec))
-        return batch.with_rows(spec, expand(batch, self._counts).rows, batch.owners)
-
     def _sequences(self, spec: Spec, of_none: Spec | None = None) -> Spec:
         """The spec of sequences, from the spec of their frames; `of_none` is the frame spec of sequences without
         frames."""

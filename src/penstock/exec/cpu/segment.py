@@ -9,12 +9,14 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.dtypes import from_numpy
 from ...core.errors import InternalError
 from ...core.plan_memory import PlanMemory
-from ...core.rows import check_dims
+from ...core.rows import TENSOR, check_dims
+from ...core.traced import plain
 from ...graph.node import Edge, Node
 from ..context import Context, cause_of, explain_failure
-from ..frames import FrameContext
+from ..frames import FrameContext, check_frames
 
 if TYPE_CHECKING:
     from .chain import Chain, Link
@@ -124,6 +126,24 @@ class Segment:
             if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
                 raise InternalError(f"{node!r} asks for a region outside of its input")
             self.specs[link.ins[0]] = x.windowed(*windows)
+
+    def lay_out(self, e: Edge) -> tuple[Any, Any]:
+        """Returns the rows of an edge for memory that begins at address 0, and its `about` (PlanMemory), computed now
+        or recorded in a program."""
+        spec, native, frames = self.specs[e], self.to.native, self.to.sample_of(self.ctx)
+        rows, at_rows = native.allocate(spec.n, TENSOR)
+        about, at_about = native.allocate(2, _INT64)
+        numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), self.chain.made_of.guard_bytes
+        name, of = ("lay_out_batch", ()) if frames is None else ("lay_out_frames", (frames,))
+        try:
+            if not native.call(name, spec.stored, *numbers, *of, at_rows, at_about):
+                if frames is not None:
+                    check_frames(plain(spec.stored), plain(frames))
+                raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
+        except (MemoryError, ValueError) as error:
+            maker = next(n for n in self.chain.nodes if n.number == e[0])
+            raise explain_failure(self.ctx, maker, error) from None
+        return rows, about
 
     def fill_rows(self) -> list[tuple[kernels.Kernel, Any]]:
         """Fills the argument rows of all kernels."""
