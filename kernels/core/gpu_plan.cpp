@@ -81,7 +81,8 @@ int launch(const Start &s, const Place &place) {
 // Returns 0, or the driver's error code and, above 32 bits, the number of the start that failed.
 int64_t start(const Plan &plan, const Place &place) {
   int code = place.begin ? driver.record(place.begin, place.stream) : 0;
-  if (!code && plan.image_bytes) code = driver.upload(place.memory[IMAGE], place.staging, plan.image_bytes, place.stream);
+  if (!code && plan.image_bytes)
+    code = driver.upload(place.memory[IMAGE], place.staging, plan.image_bytes, place.stream);
   int64_t done = 0;
   for (; !code && done < plan.n_starts; done++) code = launch(plan.starts[done], place);
   if (!code && place.end) code = driver.record(place.end, place.stream);
