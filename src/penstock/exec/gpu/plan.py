@@ -21,7 +21,7 @@ from ...core.rows import TENSOR, ArgumentRows, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
-from ...gpu.session import GpuPass, LaunchArgument, Session
+from ...gpu.session import GpuPass, LaunchArgument, Packing, Session
 from ...graph.node import Edge
 from ..context import Context, Timing
 from ..cpu.plan import Outputs
@@ -48,22 +48,13 @@ _ARRAYS = [(name, "u8") for name in ("parts", "patches", "starts", "outputs")]
 _PLAN = np.dtype([*_ARRAYS, ("image_bytes", "i8"), *((f"n_{name}", "i4") for name, _ in _ARRAYS)])
 
 
-class Image:
-    """Data copied to the GPU at once. Offsets in it become addresses when a plan is started."""
+class Image(Packing):
+    """Arrays that are read and copied to the GPU each time a plan is started, as one image. Offsets in it become
+    addresses then."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[int, np.ndarray]] = []
+        super().__init__()
         self._patches: list[tuple[int, int, int, int]] = []
-        self.size = 0
-
-    def add(self, array: np.ndarray) -> int:
-        """Adds an array and returns its offset in the image. It is read each time a plan is started."""
-        if not array.flags.c_contiguous:
-            raise InternalError("a part of a plan is not contiguous")
-        at = self.size
-        self._parts.append((at, array))
-        self.size = at + (array.nbytes + 15 & ~15)
-        return at
 
     def add_rows(self, rows: np.ndarray, which: int | None) -> int:
         """As `add`, for tensor rows whose data are offsets from memory `which`; None: they are addresses."""
@@ -78,6 +69,8 @@ class Image:
 
     def packed(self) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         """The parts, the patches, and the arrays that must stay alive."""
+        if not all(array.flags.c_contiguous for _, array in self._parts):
+            raise InternalError("a part of a plan is not contiguous")
         parts = [(address(array), begin, array.nbytes) for begin, array in self._parts]
         return np.array(parts, _PART), np.array(self._patches, _PATCH), [array for _, array in self._parts]
 
@@ -189,8 +182,8 @@ def _starts(
         return starts
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
     root = chain.wiring.root
-    tensors = {e: (at.rows[e], memory.get(root.get(e, e))) for x in launches for e in x.tensors}
-    rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
+    tensors = dict.fromkeys(e for x in launches for e in x.tensors)
+    rows = {e: image.add_rows(at.rows[e], memory.get(root.get(e, e))) for e in tensors}
     shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(e for x in launches for e in x.shapes)}
     begun = set()  # groups, by first call: the launches of a group share their scratch
     for start, x in zip(starts, launches):
