@@ -38,7 +38,7 @@ class Eager:
         self.fed: dict[str, list[tuple[Any, Any, Any]]] = {}  # data for sources not called yet
         self.position = self.iteration = 0
         self.ended = False
-        self._picks: list[Picks] = []
+        self._picks: dict[Source, Picks] = {}
         self._begun = False
 
     # An iteration -------------------------------------------------------------------------------------------------
@@ -53,13 +53,11 @@ class Eager:
             return
         if self.ended:
             raise StopIteration
-        self._begun, self._picks, self._n = True, [], batch_size
+        self._begun, self._picks, self._n = True, {}, batch_size
         self._decided = ""  # name of the source that determined the batch size
         self._place: Picks | None = None
         for node, op in sorted(self.sources, key=lambda s: not s[1].sets_batch_size):
             self._take(node, op)
-        order = sorted(range(len(self.sources)), key=lambda i: not self.sources[i][1].sets_batch_size)
-        self._picks = [self._picks[order.index(i)] for i in range(len(order))]
         self._enter()
 
     def _enter(self) -> None:
@@ -85,7 +83,7 @@ class Eager:
             if self._decided and len(picks) != self._n:
                 raise PipelineError(node.describe(different_sizes(len(picks), self._decided, self._n)))
             self._decided = node.name
-        self._picks.append(picks)
+        self._picks[op] = picks
         changed = len(picks) != self._n
         self._n = len(picks)
         if self._place is None and "position" in picks.columns:
@@ -148,9 +146,9 @@ class Eager:
         try:
             if node.args:
                 a = Resolver(node, self.seed, 0).resolve(self.ctx)
-                batches = op.begin_by(self._picks[k], self.pools[1], a).wait()
+                batches = op.begin_by(self._picks[op], self.pools[1], a).wait()
             else:
-                batches = op.load(self._picks[k], self.pools[1])
+                batches = op.load(self._picks[op], self.pools[1])
         except Exception as e:
             raise self._explained(node, e) from None
         for i, b in enumerate(batches):
