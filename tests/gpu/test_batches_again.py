@@ -193,7 +193,7 @@ def test_batches_that_rules_planned_are_free_at_once(monkeypatch):
 
     def laid_out(self, made, called):
         segments.append(weakref.ref(made))
-        lay_out(self, made, called)
+        return lay_out(self, made, called)
 
     monkeypatch.setattr(gpu_chain.GpuChain, "lay_out", laid_out)
     pipe = pipeline_def(

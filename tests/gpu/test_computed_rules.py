@@ -136,9 +136,10 @@ def misplaced(monkeypatch):
     lay_out, relabel = gpu_chain.GpuChain.lay_out, Batch.relabel
 
     def laid_out(self, segment, called):
-        lay_out(self, segment, called)
+        shapes = lay_out(self, segment, called)
         for e in segment.to.rows.keys() - segment.to.about.keys() - {*self.inputs}:
             segment.to.rows[e]["data"][...] = 0
+        return shapes
 
     def relabelled(self, spec):
         batch = relabel(self, spec)

@@ -43,17 +43,6 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
     return None
 
 
-def as_rows(batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:
-    """The frames of an input as rows; samples that are not sequences are repeated for each frame."""
-    if not batch.spec.layout.startswith("F"):
-        return batch.take(sample_of)
-    frames = batch.spec.shape[:, 0]
-    if (frames != counts).any():
-        i = int((frames != counts).nonzero()[0][0])
-        raise ValueError(f"the inputs have {frames[i]} and {counts[i]} frames in sample {i}; they need equally many")
-    return expand(batch, counts)
-
-
 def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
     """Joins consecutive frames of one shape into sequences, without a copy."""
     array = rows.array()
@@ -121,7 +110,13 @@ class FrameContext(Context):
         return self._frames_of(batch if batch.spec.layout else batch.relabel(batch.spec.like(layout=label)))
 
     def _frames_of(self, sequences: Batch) -> Batch:
-        return as_rows(sequences, self._counts, self.sample_of)
+        frames, counts = sequences.spec.shape[:, 0], self._counts
+        if (frames != counts).any():
+            i = int((frames != counts).nonzero()[0][0])
+            raise ValueError(
+                f"the inputs have {frames[i]} and {counts[i]} frames in sample {i}; they need equally many"
+            )
+        return expand(sequences, counts)
 
     def source_of(self, node: Node, row: int) -> str:
         """The origin of a sample, not of a frame."""

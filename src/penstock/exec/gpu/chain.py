@@ -4,6 +4,7 @@ copied to the GPU at once. Nothing waits for the GPU."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...core import kernels
@@ -56,9 +57,9 @@ class GpuChain(Chain):
         kind = super().kind(rows)
         return None if kind is None else (*kind, rows.gpu.session.device.id)  # kernels are loaded per device
 
-    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> None:
-        wiring, specs, to = self.wiring, segment.specs, segment.to
-        launches = to.launches = self._launches(called, specs, segment.ctx.n)
+    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> Iterable[Edge]:
+        wiring, to = self.wiring, segment.to
+        launches = to.launches = self._launches(called, segment.specs, segment.ctx.n)
         to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
         super().lay_out(segment, called)
         for e in (e for x in launches for e in x.tensors):
@@ -68,8 +69,7 @@ class GpuChain(Chain):
             if e not in to.rows:
                 to.rows[e], _ = segment.lay_out(e)
                 to.rows[e]["data"][...] = to.rows[root]["data"]
-        for e in (e for x in launches for e in x.shapes):
-            to.described(e, specs[e])
+        return dict.fromkeys(e for x in launches for e in x.shapes)
 
     def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
         """The launches of kernels with their argument rows. If rows are traced, the program checks the values that

@@ -182,9 +182,9 @@ def _starts(
         return starts
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
     root = chain.wiring.root
-    tensors = dict.fromkeys(e for x in launches for e in x.tensors)
-    rows = {e: image.add_rows(at.rows[e], memory.get(root.get(e, e))) for e in tensors}
-    shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(e for x in launches for e in x.shapes)}
+    edges = dict.fromkeys(e for x in launches for e in x.tensors)
+    rows = {e: image.add_rows(at.rows[e], memory.get(root.get(e, e))) for e in edges}
+    shapes = {e: image.add(tensors.array) for e, tensors in at.shapes.items()}
     begun = set()  # groups, by first call: the launches of a group share their scratch
     for start, x in zip(starts, launches):
         group = x.calls[0]
