@@ -20,21 +20,19 @@ NOTHING = Batch(Spec(np.empty((0, 0), "i8"), np.dtype("u1")), None, (), None, np
 Run = Callable[[Context, kernels.Pool], None]
 
 
-def context_of(ctx: Context, scope: Scope | None) -> Context:
+def context_of(ctx: Context, scope: Scope) -> ScopedContext:
     """The context of a branch; created once per batch."""
-    if scope is None:
-        return ctx
     if scope not in ctx.scopes:
-        parent = context_of(ctx, scope.parent)
+        parent = None if scope.parent is None else context_of(ctx, scope.parent)
         condition = ctx.values[scope.condition_edge]
-        rows = ((condition.array() != 0) == scope.branch).nonzero()[0] if parent.n else np.zeros(0, "i8")
-        ctx.scopes[scope] = ScopedContext(ctx, parent.within[rows] if isinstance(parent, ScopedContext) else rows)
+        n = ctx.n if parent is None else parent.n
+        rows = ((condition.array() != 0) == scope.branch).nonzero()[0] if n else np.zeros(0, "i8")
+        ctx.scopes[scope] = ScopedContext(ctx, rows if parent is None else parent.within[rows])
     return ctx.scopes[scope]
 
 
-def runner(nodes: list[Node], run: Run) -> Run:
-    """Wraps `run` to process only the samples of the nodes' branch."""
-    scope = nodes[0].scope
+def runner(scope: Scope, nodes: list[Node], run: Run) -> Run:
+    """Wraps `run` to process only the samples of a branch, to which the nodes belong."""
     edges = [(n.number, i) for n in nodes for i in range(n.n_outputs)]
 
     def run_in_branch(ctx: Context, pool: kernels.Pool) -> None:
@@ -42,7 +40,6 @@ def runner(nodes: list[Node], run: Run) -> Run:
         if not sub.n:
             ctx.values.update(dict.fromkeys(edges, NOTHING))
             return
-        assert isinstance(sub, ScopedContext)
         run_within(ctx, sub, run, pool)
 
     return run_in_branch

@@ -124,7 +124,7 @@ class Plan:
             return joined.run
         node = stage.nodes[0]
         run = self._runner_of_all(stage, node, self.resolvers[node.number])
-        return branches.runner(stage.nodes, run) if node.scope else run
+        return branches.runner(node.scope, stage.nodes, run) if node.scope else run
 
     def _runner_of_all(self, stage: Stage, node: Node, resolver: Resolver) -> Run:
         """Returns the function that runs a stage, whose first node is `node`, for all samples of a context."""

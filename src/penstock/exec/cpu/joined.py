@@ -13,7 +13,6 @@ from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...graph.joining import Alternative, Branches, lineage
 from ...graph.node import edge_of
-from ...graph.scopes import Scope
 from ..arguments import Resolver
 from ..branches import Run, context_of, run_within
 from ..context import Context, ScopedContext
@@ -60,7 +59,7 @@ class Joined:
             begin = time.monotonic_ns()
             if not part.has_scalar_conditions(ctx):
                 return None
-            sub = ScopedContext(ctx, within(ctx, part.scopes[-1]))
+            sub = ScopedContext(ctx, context_of(ctx, part.scopes[-1]).within)
             if not sub.n:
                 continue
             try:
@@ -123,16 +122,9 @@ class _Part:
         values = {}
         for e, depth in self.reads.items():
             batch = ctx.values[e]
-            here = rows if not depth else np.searchsorted(within(ctx, self.scopes[depth - 1]), rows)
+            here = rows if not depth else np.searchsorted(context_of(ctx, self.scopes[depth - 1]).within, rows)
             values[e] = batch if len(here) == len(batch) else _take(batch, here)
         return values
-
-
-def within(ctx: Context, scope: Scope) -> np.ndarray:
-    """The rows of the batch in a branch."""
-    branch = context_of(ctx, scope)
-    assert isinstance(branch, ScopedContext)
-    return branch.within
 
 
 def _take(batch: Batch, rows: np.ndarray) -> Batch:
