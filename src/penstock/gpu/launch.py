@@ -128,13 +128,10 @@ class Fusion:
         self._texts: dict[tuple, tuple[str, str]] = {}
 
     def plan(self, calls: list[Call], specs: Specs, n: int) -> list[Launch]:
-        """Plans the launches of a batch of n rows; `specs` are by tensor. If arguments and extents are traced,
-        all that is decided by them or compiled in is checked for later batches; what affects only speed, such as grids,
-        uses `plain` numbers. Raises OddBatch if the launches depend on unusual properties of the batch."""
-        launches: list[Launch] = []
-        if n:
-            launches = self._apart(self._groups, calls, specs, n)
-        return launches
+        """Plans the launches of a batch of n rows; `specs` are by tensor. If arguments and extents are traced, all that
+        is decided by them or compiled in is checked for later batches; what affects only speed, such as grids, uses
+        `plain` numbers. Raises OddBatch if the launches depend on unusual properties of the batch."""
+        return self._apart(self._groups, calls, specs, n) if n else []
 
     def _plan(self, g: _Group, calls: list[Call], specs: Specs, n: int) -> list[Launch]:
         locals_ = [calls[i] for i in g.locals]
