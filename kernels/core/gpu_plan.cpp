@@ -7,7 +7,7 @@
 
 namespace {
 
-enum Source : int32_t { INPUT, MEMORY };
+enum Memory { IMAGE, WORKSPACE, OUTPUTS };
 
 // Numbers in the image that are offsets into some memory.
 struct Patch {
@@ -30,11 +30,10 @@ struct Start {
   Argument argument;
 };
 
-// The rows of an output batch, data as offsets.
+// The rows of an output batch, data as offsets from its memory.
 struct Rows {
   const Tensor *rows;
   int64_t n;
-  int32_t source, which;
 };
 
 // A part that the image is assembled from.
@@ -54,7 +53,6 @@ struct Plan {
 
 // The arguments of a start.
 struct Place {
-  const Tensor *const *inputs;
   const uint64_t *memory;  // the addresses of the image, the workspace, the outputs, and slots for inner tensors
   Tensor *const *outputs;
   char *staging;
@@ -70,9 +68,9 @@ void add(char *at, uint64_t value) {
 
 int launch(const Start &s, const Place &place) {
   Argument argument = s.argument;
-  for (int i = 0; i < s.n_tensors; i++) argument.tensors[i] += place.memory[0];
-  for (int i = 0; i < s.n_args; i++) argument.args[i] += place.memory[0];
-  if (s.has_scratch) argument.scratch += place.memory[1];
+  for (int i = 0; i < s.n_tensors; i++) argument.tensors[i] += place.memory[IMAGE];
+  for (int i = 0; i < s.n_args; i++) argument.args[i] += place.memory[IMAGE];
+  if (s.has_scratch) argument.scratch += place.memory[WORKSPACE];
   if (s.zeroed)
     if (int code = driver.fill(argument.scratch, 0, s.zeroed, place.stream)) return code;
   void *parameters[] = {&argument};
@@ -83,7 +81,8 @@ int launch(const Start &s, const Place &place) {
 // Returns 0, or the driver's error code and, above 32 bits, the number of the start that failed.
 int64_t start(const Plan &plan, const Place &place) {
   int code = place.begin ? driver.record(place.begin, place.stream) : 0;
-  if (!code && plan.image_bytes) code = driver.upload(place.memory[0], place.staging, plan.image_bytes, place.stream);
+  if (!code && plan.image_bytes)
+    code = driver.upload(place.memory[IMAGE], place.staging, plan.image_bytes, place.stream);
   int64_t done = 0;
   for (; !code && done < plan.n_starts; done++) code = launch(plan.starts[done], place);
   if (!code && place.end) code = driver.record(place.end, place.stream);
@@ -94,9 +93,9 @@ int64_t start(const Plan &plan, const Place &place) {
 
 // Assembles the image for a batch in the staging memory, copies it to the GPU and launches everything; fills the rows
 // of the output batches. Returns the result of `start`.
-EXPORT int64_t start_plan(const Plan *plan, const Tensor *const *inputs, const uint64_t *memory, Tensor *const *outputs,
-                          char *staging, Driver::Handle stream, Driver::Handle begin, Driver::Handle end) {
-  const Place place{inputs, memory, outputs, staging, stream, begin, end};
+EXPORT int64_t start_plan(const Plan *plan, const uint64_t *memory, Tensor *const *outputs, char *staging,
+                          Driver::Handle stream, Driver::Handle begin, Driver::Handle end) {
+  const Place place{memory, outputs, staging, stream, begin, end};
   {
     NativeTime time;
     for (int k = 0; k < plan->n_parts; k++)
@@ -110,10 +109,7 @@ EXPORT int64_t start_plan(const Plan *plan, const Tensor *const *inputs, const u
       const Rows &o = plan->outputs[k];
       Tensor *rows = place.outputs[k];
       std::memcpy((void *)rows, o.rows, o.n * sizeof(Tensor));
-      for (int64_t i = 0; i < o.n; i++) {
-        const uint64_t base = o.source == INPUT ? (uint64_t)place.inputs[o.which][i].data : place.memory[o.which];
-        rows[i].data = (char *)rows[i].data + base;
-      }
+      for (int64_t i = 0; i < o.n; i++) rows[i].data = (char *)rows[i].data + place.memory[OUTPUTS + k];
     }
   }
   return timed([&] { return start(*plan, place); });

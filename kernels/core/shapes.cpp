@@ -2,7 +2,6 @@
 // Arithmetic on the shapes of a batch.
 #include <cstring>
 
-#include "core/memory.h"
 #include "core/program.h"
 
 // Fills the rows of n samples of the extents `stored` (n, ndim); `data` is the offset in one block of memory: packed if
@@ -40,8 +39,8 @@ EXPORT_INSTRUCTION(lay_out_batch)
 
 // Like `lay_out_batch` for n frames; neighbours of one sample are packed, as in a sequence. Also returns false if those
 // have different shapes.
-EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, const int32_t *sample_of,
-                              Tensor *rows, int64_t *about) {
+EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, int64_t guard,
+                              const int32_t *sample_of, Tensor *rows, int64_t *about) {
   if (!lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) return 0;
   int64_t first = 0, longest = 0, shortest = n;  // of the sequences
   bool dense = about[1];
@@ -53,13 +52,14 @@ EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, in
     longest = std::max(longest, i - first), shortest = std::min(shortest, i - first), first = i;
   }
   about[1] = dense = dense && longest == shortest;
+  const bool apart = !dense || guard;
   int64_t total = 0;
   for (int64_t i = 0; i < n; i++) {
-    if (!dense && i && sample_of[i] != sample_of[i - 1]) total = (total + 63) & ~63ll;
+    if (apart && i && sample_of[i] != sample_of[i - 1]) total = (total + guard + 63) & ~63ll;
     rows[i].data = (void *)total;
     total += rows[i].volume() * item_size(dtype);
   }
-  about[0] = dense ? total : (total + 63) & ~63ll;
+  about[0] = apart ? (total + guard + 63) & ~63ll : total;
   return 1;
 }
 EXPORT_SHORT(lay_out_frames)
@@ -112,32 +112,3 @@ EXPORT void take_axes(const int64_t *in, int64_t n, int32_t ndim, const int32_t 
 }
 EXPORT_SHORT(take_axes)
 EXPORT_INSTRUCTION(take_axes)
-
-// Extents (n, ndim) of a batch, those of the batch before, and results: see `place_batches`.
-struct Placed {
-  const int64_t *stored;
-  int64_t *before, about[4];
-  int32_t ndim, dtype;
-};
-
-// Like `lay_out_batch` for k batches with consecutive rows, in memory taken from the pool, whose address goes to
-// about[2]. about[3] receives 1 if `stored` equals `before`, else 0, and `stored` is then copied to `before`. Returns
-// false, having taken nothing, if there is not enough memory.
-EXPORT int32_t place_batches(Placed *batches, int32_t k, int64_t n, Tensor *rows) {
-  for (int32_t b = 0; b < k; b++, rows += n) {
-    auto &[stored, before, about, ndim, dtype] = batches[b];
-    char *memory = nullptr;
-    if (lay_out_batch(stored, n, ndim, dtype, 0, rows, about)) memory = (char *)memory_take(std::max(about[0], 1l));
-    if (!memory) {
-      while (b--) memory_give((void *)batches[b].about[2]);
-      return 0;
-    }
-    for (int64_t i = 0; i < n; i++) rows[i].data = memory + (intptr_t)rows[i].data;
-    about[2] = (int64_t)memory;
-    const size_t bytes = sizeof(int64_t) * n * ndim;
-    about[3] = !std::memcmp(stored, before, bytes);
-    if (!about[3]) std::memcpy(before, stored, bytes);
-  }
-  return 1;
-}
-EXPORT_SHORT(place_batches)

@@ -82,11 +82,11 @@ def _innermost(error: BaseException) -> tuple[str, int, bool]:
     return code.co_filename, frame.tb_lineno, name in ("RAISE_VARARGS", "RERAISE")
 
 
-def _noted(ctx: Any, node: Any, error: Exception, sample_of: Any = None) -> Exception:
+def _noted(ctx: Any, node: Any, error: Exception) -> Exception:
     where = accident(error)
     if where:
         _accidents.append(where)
-    return explain_failure(ctx, node, error, sample_of)
+    return explain_failure(ctx, node, error)
 
 
 def watch() -> None:

@@ -8,6 +8,7 @@ from planned_batches import Feed, N, check, columns, images, planted
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
 from penstock.core import plan_memory
+from penstock.exec.cpu import plan as cpu_plan
 from penstock.exec.gpu import chain as gpu_chain
 from penstock.exec.gpu import plan as gpu_plan
 from penstock.pipeline import PipelineError
@@ -178,8 +179,8 @@ def unread_columns(monkeypatch):
 
 def sizes_of_the_first(monkeypatch):
     """Each batch gets the memory required by the first batch of its plan."""
-    placed, first = gpu_plan.GpuPlan._placed, {}
-    monkeypatch.setattr(gpu_plan.GpuPlan, "_placed", lambda self: first.setdefault(self, placed(self)))
+    placed, first = cpu_plan.Output.placed, {}
+    monkeypatch.setattr(cpu_plan.Output, "placed", lambda self: first.setdefault(id(self), (self, placed(self)))[1])
 
 
 def one_slot(monkeypatch):

@@ -70,7 +70,7 @@ def test_log_mel_takes_one_launch():
         Call("audio/weighted_sums", [2], [1]),
         Call("audio/decibels", [3], [2]),
     ]
-    assert Fusion(calls, {3}).materialised == {3}
+    assert len(Fusion(calls, {3})._groups) == 1
 
 
 def segment(kernel, shape, to, columns, dtypes=("f4", "f4"), n_outputs=1, other=None):

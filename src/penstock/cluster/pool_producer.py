@@ -16,7 +16,7 @@ from ..core.source import Loading
 from ..exec.context import BadSamples, Context
 from ..exec.plan import Plan
 from ..exec.scheduling.policy import Policy
-from ..exec.scheduling.producer import Loaded, Producer, Started
+from ..exec.scheduling.producer import Loaded, Producer
 from ..exec.scheduling.statistics import Statistics
 from ..external.arena import Lease
 from ..graph.node import Edge
@@ -123,16 +123,11 @@ class PoolProducer(Producer):
     def _reader(self, number: int) -> Any:
         return self.plan.source_op(self._nodes[number])
 
-    def start(self, ctx: Context) -> Started:
-        if _AWAY not in ctx.loading:
-            return self._itself.start(ctx)
-        try:
-            return self.rest.start(ctx, self.pool)
-        except BadSamples as bad:
-            return bad.samples
+    def start(self, ctx: Context) -> list[Batch] | None:
+        return self._itself.start(ctx) if _AWAY not in ctx.loading else self._start(self.rest, ctx)
 
     def produce(
-        self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: Started | None = None
+        self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: list[Batch] | None = None
     ) -> tuple[list[Batch], np.ndarray]:
         away: Any = ctx.loading.pop(_AWAY, None)
         if away is None:
@@ -148,9 +143,9 @@ class PoolProducer(Producer):
         self.record_timings(ctx)
         return outputs, answer.rows
 
-    def _finish(self, ctx: Context, started: Started | None) -> list[Batch] | None:
+    def _finish(self, ctx: Context, started: list[Batch] | None) -> list[Batch] | None:
         """The outputs; None if there are bad samples."""
-        if isinstance(started, dict):
+        if started is None and ctx.failed:
             return None
         try:
             outputs = self.rest.settle(ctx, self.pool, started or self.rest.start(ctx, self.pool))

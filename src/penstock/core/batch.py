@@ -161,6 +161,13 @@ class Batch:
         `memory(nbytes)` returns the block, an object with an `address`."""
         rows, at = allocate(spec.n, TENSOR)
         nbytes, spec._dense = kernels.lay_out_batch(spec.stored, dtypes.from_numpy(spec.dtype), cls.guard_bytes, at)
+        return cls.in_block(spec, rows, at, nbytes, sources, memory)
+
+    @classmethod
+    def in_block(
+        cls, spec: Spec, rows: np.ndarray, at: int, nbytes: int, sources: Sequence[str] | None, memory: Any
+    ) -> Self:
+        """Samples in a new block of `memory(nbytes)`, where `rows`, at address `at`, are laid out from 0 on."""
         try:
             buffer = memory(nbytes)
         except MemoryError as e:
@@ -351,6 +358,12 @@ class Batch:
         if not kernels.library().copy_rows_by_threads(handle, to, source, n, nbytes >= _WORTH_STREAMING):
             raise MemoryError(f"no memory is left to copy {n} samples")
         return out
+
+    def used_on(self, stream: Any) -> None:
+        """Records that a GPU stream uses the memory, and makes it wait until the samples are valid."""
+
+    def wait(self) -> None:
+        """Blocks the calling thread until the samples are valid, if a GPU computes them."""
 
     def put(self, indices: np.ndarray, other: Batch) -> Batch:
         """Returns this batch with the samples at `indices` replaced by those of `other`: in place if the shapes are

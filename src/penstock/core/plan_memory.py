@@ -23,21 +23,21 @@ Edge = tuple[int, int]  # of the graph: a node's number, and the index of one of
 
 
 class BatchContext(Protocol):
-    """What plans read of a batch of `n` rows: epochs and positions, the batches computed so far, and, if rows are
-    frames, `sample_of` of each row (exec/context.py)."""
+    """What plans read of a batch of `n` rows: epochs and positions, the batches computed so far, and the sample of each
+    row if rows are frames (exec/context.py)."""
 
     n: int
     epoch: np.ndarray
     position: np.ndarray
     values: dict[Edge, Batch]
-    frames: Any
+    sample_of: np.ndarray | None
 
 
 class PlanMemory:
-    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read.
-    On the GPU also `about`, (2,): size in bytes of the outputs, and whether all samples have one shape; and `views`,
-    rows of batches that share the memory of others. In rows of inputs, `data` is an address; in other rows, an offset
-    into the memory allocated for this plan. By kernel: rows of `arguments`, and the arrays behind their `pointers`."""
+    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read or
+    made; `about`, (2,), of those made: the size in bytes, and whether all samples have one shape. In rows of inputs,
+    `data` is an address; in other rows, an offset into the memory of the tensor. By kernel: rows of `arguments`, and
+    the arrays behind their `pointers`."""
 
     native: Native = IMMEDIATE
 
@@ -46,7 +46,6 @@ class PlanMemory:
         self.shapes: dict[Edge, TensorRows] = {}
         self.rows: dict[Edge, Any] = {}
         self.about: dict[Edge, Any] = {}
-        self.views: dict[Edge, Any] = {}
         self.kernels: list[Kernel] = []
         self.arguments: list[ArgumentRows] = []
         self.pointers: list[dict[str, np.ndarray]] = []
@@ -67,7 +66,7 @@ class PlanMemory:
 
     def sample_of(self, ctx: BatchContext) -> Any:
         """The sample of each row if rows are frames; else None."""
-        return _sample_of(ctx)
+        return ctx.sample_of
 
     def whole(self, spec: Spec) -> Spec:
         """Prepares the spec that a rule returned for an output."""
@@ -133,8 +132,8 @@ class TracedPlan(PlanMemory):
             a.random = Random(a.random.key, *self._places(a.random))
 
     def sample_of(self, ctx: BatchContext) -> Any:
-        if self._sample_of is None and ctx.frames is not None:
-            self._sample_of = self._input(ctx.frames.sample_of, "samples of the frames", _sample_of)
+        if self._sample_of is None and ctx.sample_of is not None:
+            self._sample_of = self._input(ctx.sample_of, "samples of the frames", lambda ctx: ctx.sample_of)
         return self._sample_of
 
     def whole(self, spec: Spec) -> Spec:
@@ -186,9 +185,7 @@ class TracedPlan(PlanMemory):
         """Makes the program, and drops columns, which refer to the batch. Raises Untraceable."""
         self.specs = {e: Spec(self.settled(s.stored), s.dtype, s.layout) for e, s in self.specs.items()}
         self.more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
-        self.rows, self.about, self.views = (
-            {e: plain(x) for e, x in of.items()} for of in (self.rows, self.about, self.views)
-        )
+        self.rows, self.about = ({e: plain(x) for e, x in of.items()} for of in (self.rows, self.about))
         self.program = self.native.program()
         self.alive = self._drawn = self._sample_of = None
         del self.native
@@ -231,10 +228,6 @@ class TracedBatch(Batch):
 
     def sample(self, i: int) -> np.ndarray:
         raise Untraceable("it looks into samples one by one")
-
-
-def _sample_of(ctx: BatchContext) -> np.ndarray | None:
-    return None if ctx.frames is None else ctx.frames.sample_of
 
 
 def _column(resolver: Any, name: str, ctx: BatchContext) -> np.ndarray:

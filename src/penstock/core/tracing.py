@@ -5,6 +5,7 @@ same kind (core/plan_cache.py)."""
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from .program import (
     operation_number,
 )
 from .rows import allocate
-from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_values, plain
+from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_values, plain, plain_values
 
 _INT64, _BOOL = np.dtype("i8"), np.dtype("?")
 _MOST_INPUTS = 3  # per operation
@@ -191,28 +192,23 @@ class Tracer(Native):
 
     def move(self, function: Moving, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Traces a function that moves elements, by applying it to their addresses."""
-        first, *rest = args
+        if function not in JOINING and function not in (np.insert, np.pad):
+            rest, named = known_values(args[1:]), {k: known_values(v) for k, v in kwargs.items()}
+            return self._part(self.constant(args[0]), lambda x: function(x, *rest, **named))
+        if function is np.pad and (len(args) > 2 or kwargs.keys() - {"constant_values"}):
+            raise Untraceable("np.pad with anything but constant_values is not among the instructions")
+        result = function(*plain(args), **plain_values(kwargs))
         sources: list[Value] = []
+        places = partial(self._places, dtype=result.dtype, sources=sources)
+        first, *others = args
         if function in JOINING:
-            result = function(*plain(args), **kwargs)
-            places = function([self._places(x, result.dtype, sources) for x in first], *rest, **kwargs)
-            return self._gathered(result, places, sources)
-        if function is np.insert:
-            result, where = np.insert(*plain(args), **kwargs), known_values(rest[0])
-            inserted = self._places(rest[1], result.dtype, sources)
-            places = np.insert(self._places(first, result.dtype, sources), where, inserted, *rest[2:], **kwargs)
-            return self._gathered(result, places, sources)
-        if function is np.pad:
-            if len(rest) > 1 or kwargs.keys() - {"constant_values"}:
-                raise Untraceable("np.pad with anything but constant_values is not among the instructions")
-            value = kwargs.get("constant_values", 0)
-            result = np.pad(first.array, *rest, constant_values=plain(value))
-            edge = int(self._places(value, result.dtype, sources))
-            places = np.pad(self._places(first, result.dtype, sources), *rest, constant_values=edge)
-            return self._gathered(result, places, sources)
-        first = self.constant(first)
-        rest, named = known_values(tuple(rest)), {k: known_values(v) for k, v in kwargs.items()}
-        return self._part(first, lambda x: function(x, *rest, **named))
+            moved: Any = [places(x) for x in first]
+        elif function is np.insert:
+            moved, others[0], others[1] = places(first), known_values(others[0]), places(others[1])
+        else:
+            kwargs = {"constant_values": int(places(kwargs.get("constant_values", 0)))}
+            moved = places(first)
+        return self._gathered(result, function(moved, *others, **kwargs), sources)
 
     def _part(self, x: Any, function: Moving) -> Any:
         """Applies a function that moves elements to one column."""

@@ -12,6 +12,7 @@ import numpy as np
 from ..core import rng
 from ..core.batch import Batch
 from ..core.op import Arg, Arguments
+from ..core.plan_memory import BatchContext
 from ..graph.node import DataNode, Node, edge_of
 
 # Maximum total rows of the constant columns kept.
@@ -39,7 +40,8 @@ class Resolver:
         self.values: dict[int, dict[str, Any]] = {}
         self._kept = 0  # total rows of `values`
 
-    def resolve(self, n: int, epoch, position, values: Mapping[tuple[int, int], Batch]) -> Arguments:
+    def resolve(self, rows: BatchContext) -> Arguments:
+        n, values = rows.n, rows.values
         values_of_rows = self.values.get(n)
         if values_of_rows is None:
             columns = {
@@ -49,7 +51,7 @@ class Resolver:
             if self._kept <= _KEPT_ROWS:
                 self._kept += n
                 self.values[n] = values_of_rows
-        a = Arguments(n, rng.Random(self.key, epoch, position), values_of_rows)
+        a = Arguments(n, rng.Random(self.key, rows.epoch, rows.position), values_of_rows)
         for name, arg, edge in self._data:
             if edge is not None and arg.ragged and not values[edge].spec.is_dense:
                 column, lengths = _ragged_column(arg, values[edge])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,21 +20,19 @@ NOTHING = Batch(Spec(np.empty((0, 0), "i8"), np.dtype("u1")), None, (), None, np
 Run = Callable[[Context, kernels.Pool], None]
 
 
-def context_of(ctx: Context, scope: Scope | None) -> Context:
+def context_of(ctx: Context, scope: Scope) -> ScopedContext:
     """The context of a branch; created once per batch."""
-    if scope is None:
-        return ctx
     if scope not in ctx.scopes:
-        parent = context_of(ctx, scope.parent)
+        parent = None if scope.parent is None else context_of(ctx, scope.parent)
         condition = ctx.values[scope.condition_edge]
-        rows = ((condition.array() != 0) == scope.branch).nonzero()[0] if parent.n else np.zeros(0, "i8")
-        ctx.scopes[scope] = ScopedContext(ctx, parent.within[rows] if isinstance(parent, ScopedContext) else rows)
+        n = ctx.n if parent is None else parent.n
+        rows = ((condition.array() != 0) == scope.branch).nonzero()[0] if n else np.zeros(0, "i8")
+        ctx.scopes[scope] = ScopedContext(ctx, rows if parent is None else parent.within[rows])
     return ctx.scopes[scope]
 
 
-def runner(nodes: list[Node], run: Run) -> Run:
-    """Wraps `run` to process only the samples of the nodes' branch."""
-    scope = nodes[0].scope
+def runner(scope: Scope, nodes: list[Node], run: Run) -> Run:
+    """Wraps `run` to process only the samples of a branch, to which the nodes belong."""
     edges = [(n.number, i) for n in nodes for i in range(n.n_outputs)]
 
     def run_in_branch(ctx: Context, pool: kernels.Pool) -> None:
@@ -41,16 +40,20 @@ def runner(nodes: list[Node], run: Run) -> Run:
         if not sub.n:
             ctx.values.update(dict.fromkeys(edges, NOTHING))
             return
-        assert isinstance(sub, ScopedContext)
-        sub.gpu = ctx.gpu
-        try:
-            run(sub, pool)
-        except BadSamples as bad:
-            raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
-        finally:
-            sub.gpu = None
-        for i, what in sub.failed.items():
-            ctx.failed[int(sub.within[i])] = what
-        sub.failed.clear()
+        run_within(ctx, sub, run, pool)
 
     return run_in_branch
+
+
+def run_within(whole: Context, sub: ScopedContext, run: Callable[..., None], *arguments: Any) -> None:
+    """Runs a stage for the samples of a branch, and reports those that fail as samples of the whole batch."""
+    sub.gpu = whole.gpu
+    try:
+        run(sub, *arguments)
+    except BadSamples as bad:
+        raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
+    finally:
+        sub.gpu = None
+    for i, what in sub.failed.items():
+        whole.failed[int(sub.within[i])] = what
+    sub.failed.clear()

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..core.batch import Batch, Spec
+from ..core.batch import Batch
 from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
-from ..core.memory import Buffer
 from ..core.op import Arguments
 from ..core.source import Loading
 from ..core.traced import Untraceable
@@ -55,22 +54,14 @@ def _numbers(n: int) -> np.ndarray:
     return numbers
 
 
-class Frames(NamedTuple):
-    """If rows are frames: the sample of each row, (n,) int32, and the inputs that are sequences. Samples of other
-    inputs are repeated."""
-
-    sample_of: np.ndarray
-    sequences: frozenset[tuple[int, int]]
-
-
 class Context:
     """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed.
 
     `rows` are the samples' indices in the iteration, as some samples may have been left out."""
 
     __slots__ = (
-        *("batches", "epoch", "failed", "frames", "gpu", "iteration", "loading", "memory", "n", "position", "rows"),
-        *("scopes", "status", "timings", "values", "waiting"),
+        *("batches", "epoch", "failed", "gpu", "iteration", "loading", "memory", "n", "position", "rows"),
+        *("sample_of", "scopes", "status", "timings", "values", "waiting"),
     )
 
     def __init__(
@@ -94,7 +85,7 @@ class Context:
         self.timings: list[Timing] = []
         self.gpu: Any = None  # the GpuPass, while the stages run
         self.scopes: dict[Scope, ScopedContext] = {}
-        self.frames: Frames | None = None  # if the rows are frames (exec/frames.py)
+        self.sample_of: np.ndarray | None = None  # (n,) int32, if the rows are frames (exec/frames.py)
         # Allocators for outputs by (node, index), called with the number of bytes; others use the pool.
         self.memory: Mapping[tuple[int, int], Any] = _POOL
 
@@ -112,18 +103,18 @@ class Context:
         self.timings.clear()
         self.scopes.clear()
 
-    def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
-        """Allocates an output of a chain."""
-        return Batch.allocate(spec, None, self.memory.get(edge, Buffer))
-
     def source_of(self, node: Node, row: int) -> str:
         """The origin of a row's sample, from the inputs of `node` if known."""
         for d in node.inputs:
             batch = self.values.get(edge_of(d))
-            if batch is not None and batch.sources is not None:
+            if batch is not None and batch.sources is not None and len(batch.sources) == self.n:
                 return batch.sources[row]
+        return self._source_in_whole(row, self.n)
+
+    def _source_in_whole(self, row: int, n: int) -> str:
+        """The origin of a sample of the whole batch, of `n`, from any of its batches."""
         for batch in self.values.values():
-            if batch.sources is not None and len(batch.sources) == self.n:
+            if batch.sources is not None and len(batch.sources) == n:
                 return batch.sources[row]
         return f"sample {row} of iteration {self.iteration}"
 
@@ -139,24 +130,15 @@ class ScopedContext(Context):
         self.planning_ns = 0  # planning time, if they are not run right after planning
         self.n_whole, self.within = whole.n, within  # not `whole` itself, to avoid a reference cycle
         self.values, self.timings = whole.values, whole.timings
-        if whole.frames is not None:
-            self.frames = whole.frames._replace(sample_of=whole.frames.sample_of[within])
 
-    def source_of(self, node: Node, row: int) -> str:
-        for d in node.inputs:
-            batch = self.values.get(edge_of(d))
-            if batch is not None and batch.sources is not None and len(batch.sources) == self.n:
-                return batch.sources[row]
-        for batch in self.values.values():
-            if batch.sources is not None and len(batch.sources) == self.n_whole:
-                return batch.sources[self.within[row]]
-        return f"sample {self.within[row]} of iteration {self.iteration}"
+    def _source_in_whole(self, row: int, n: int) -> str:
+        return super()._source_in_whole(self.within[row], self.n_whole)
 
 
-def explain_failure(ctx: Context, node: Node, error: Exception, sample_of: np.ndarray | None = None) -> Exception:
+def explain_failure(ctx: Context, node: Node, error: Exception) -> Exception:
     """Converts an exception from an operator's code to the exception to raise."""
     if isinstance(error, SampleErrors):
-        reasons = {int(i if sample_of is None else sample_of[i]): r for i, r in error.reasons.items()}
+        reasons = {int(i if ctx.sample_of is None else ctx.sample_of[i]): r for i, r in error.reasons.items()}
         where = error.sources
         return BadSamples(
             {i: (node, r, ctx.source_of(node, i) if where is None else where[i]) for i, r in reasons.items()}

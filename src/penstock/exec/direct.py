@@ -37,12 +37,15 @@ class Direct:
         ctx = Context(n, np.full(n, epoch, "u4"), np.arange(position, position + n), position)
         for name, batch in inputs.items():
             ctx.values[self._inputs[name]] = batch
-        failed = {}
-        try:
-            outputs = self.plan.run(ctx, self._pool)
-            failed = ctx.failed
-        except BadSamples as bad:
-            failed = bad.samples
-        if failed:
-            Policy().record(failed, 0)
-        return outputs
+        return run_alone(self.plan, ctx, self._pool, 0)
+
+
+def run_alone(plan: Plan, ctx: Context, pool: kernels.Pool, iteration: int) -> list[Batch]:
+    """Runs a plan for a batch in the calling thread. Raises PipelineError for samples that can't be processed."""
+    try:
+        outputs, failed = plan.run(ctx, pool), ctx.failed
+    except BadSamples as bad:
+        failed = bad.samples
+    if failed:
+        Policy().record(failed, iteration)
+    return outputs

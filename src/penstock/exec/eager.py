@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ from ..core.errors import DataError, PipelineError, different_sizes, of_source
 from ..core.picks import Picks
 from ..core.source import Source
 from ..graph.node import Node
-from ..graph.passes import Stage, kind_of
-from . import branches
 from .arguments import Resolver
 from .context import BadSamples, Context, explain_failure
-from .plan import chain_of, runner_of
+from .direct import run_alone
+from .plan import Plan
 from .scheduling.policy import Policy
 
 
@@ -40,7 +38,7 @@ class Eager:
         self.fed: dict[str, list[tuple[Any, Any, Any]]] = {}  # data for sources not called yet
         self.position = self.iteration = 0
         self.ended = False
-        self._picks: list[Picks] = []
+        self._picks: dict[Source, Picks] = {}
         self._begun = False
 
     # An iteration -------------------------------------------------------------------------------------------------
@@ -48,20 +46,18 @@ class Eager:
     def begin(self, batch_size: int) -> None:
         """Picks the samples of the next batch from the known sources."""
         self._found = 0
-        self._drawing = 0
+        self._defined: list[Node] = []
         self._used = False  # whether anything was computed that depends on the number or positions of the samples
         if self._begun:
             self._enter()
             return
         if self.ended:
             raise StopIteration
-        self._begun, self._picks, self._n = True, [], batch_size
+        self._begun, self._picks, self._n = True, {}, batch_size
         self._decided = ""  # name of the source that determined the batch size
         self._place: Picks | None = None
         for node, op in sorted(self.sources, key=lambda s: not s[1].sets_batch_size):
             self._take(node, op)
-        order = sorted(range(len(self.sources)), key=lambda i: not self.sources[i][1].sets_batch_size)
-        self._picks = [self._picks[order.index(i)] for i in range(len(order))]
         self._enter()
 
     def _enter(self) -> None:
@@ -87,7 +83,7 @@ class Eager:
             if self._decided and len(picks) != self._n:
                 raise PipelineError(node.describe(different_sizes(len(picks), self._decided, self._n)))
             self._decided = node.name
-        self._picks.append(picks)
+        self._picks[op] = picks
         changed = len(picks) != self._n
         self._n = len(picks)
         if self._place is None and "position" in picks.columns:
@@ -103,47 +99,22 @@ class Eager:
 
     def evaluate(self, node: Node) -> None:
         """Computes the outputs of a node that was just defined."""
-        drawing = self._drawing
-        self._drawing += "seed" in node.op.schema
+        known = {n.number for n in self._defined}
+        self._defined.append(node)
         if isinstance(node.op, Source):
             self._source(node, node.op)
             return
         self._used = True
-        resolver = Resolver(node, self.seed, drawing if "seed" in node.op.schema else 0)
-        try:
-            run, on_gpu = self._runner(node, resolver)
-            run = branches.runner([node], run) if node.scope is not None else run
-            if on_gpu:
-                self._run_on_gpu(node, run)
-            else:
-                run(self.ctx, self.pools[0])
-            if self.ctx.failed:
-                raise BadSamples(dict(self.ctx.failed))
-        except BadSamples as bad:
-            self.ctx.failed.clear()
-            Policy().record(bad.samples, self.iteration)
-
-    def _runner(self, node: Node, resolver: Resolver) -> tuple[branches.Run, bool]:
-        """Returns the function that runs a node, and whether it needs the GPU."""
-        stage, resolvers = Stage(kind_of(node), [node]), {node.number: resolver}
-        on_gpu = node.device == "gpu" if stage.kind == "batch" else stage.kind != "chain"
-        if stage.kind in ("chain", "gpu"):
-            outputs = {(node.number, i) for i in range(node.n_outputs)}
-            return chain_of(stage, outputs, resolvers).run, on_gpu
-        return runner_of(stage, resolvers, lambda node, ctx: nullcontext()), on_gpu
-
-    def _run_on_gpu(self, node: Node, run: branches.Run) -> None:
-        """Runs and synchronizes, so that GPU errors are raised here."""
-        if self._session is None:
-            self._session = self._open_session()
-        with self._session.begin() as self.ctx.gpu:
-            run(self.ctx, self.pools[0])
-            if self.ctx.gpu.deferred_errors and (doubted := self.ctx.gpu.doubts()):
-                self.ctx.gpu.doubted = doubted
-                run(self.ctx, self.pools[0])
-            self.ctx.gpu.finish([self.ctx.values[node.number, i] for i in range(node.n_outputs)])
-            self.ctx.gpu.stream.synchronize()
-        self.ctx.gpu = None
+        plan = Plan(self._defined, list(node.outputs), [], self.seed, known)
+        if plan.uses_gpu or node.device == "gpu":
+            if self._session is None:
+                self._session = self._open_session()
+            plan.session = self._session
+        ctx = Context(self.ctx.n, self.ctx.epoch, self.ctx.position, self.iteration)
+        ctx.values.update(self.ctx.values)  # of its own, as plans remove what they have used
+        for i, batch in enumerate(run_alone(plan, ctx, self.pools[0], self.iteration)):
+            batch.wait()  # so that GPU errors are raised here
+            self.ctx.values[node.number, i] = batch
 
     def _source(self, node: Node, op: Source) -> None:
         k = self._found
@@ -174,10 +145,10 @@ class Eager:
                 self.ctx.values.update(values)
         try:
             if node.args:
-                a = Resolver(node, self.seed, 0).resolve(self.ctx.n, self.ctx.epoch, self.ctx.position, self.ctx.values)
-                batches = op.begin_by(self._picks[k], self.pools[1], a).wait()
+                a = Resolver(node, self.seed, 0).resolve(self.ctx)
+                batches = op.begin_by(self._picks[op], self.pools[1], a).wait()
             else:
-                batches = op.load(self._picks[k], self.pools[1])
+                batches = op.load(self._picks[op], self.pools[1])
         except Exception as e:
             raise self._explained(node, e) from None
         for i, b in enumerate(batches):

@@ -12,7 +12,7 @@ from ..core.op import Arg
 from ..core.rows import address
 from ..graph.node import DataNode, Edge, Node, edge_of
 from .arguments import frames_of_argument, has_frames
-from .context import Context, Frames
+from .context import Context
 from .source_info import Origin, names_of
 
 
@@ -43,17 +43,6 @@ def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | 
     return None
 
 
-def as_rows(batch: Batch, counts: np.ndarray, sample_of: np.ndarray) -> Batch:
-    """The frames of an input as rows; samples that are not sequences are repeated for each frame."""
-    if not batch.spec.layout.startswith("F"):
-        return batch.take(sample_of)
-    frames = batch.spec.shape[:, 0]
-    if (frames != counts).any():
-        i = int((frames != counts).nonzero()[0][0])
-        raise ValueError(f"the inputs have {frames[i]} and {counts[i]} frames in sample {i}; they need equally many")
-    return expand(batch, counts)
-
-
 def as_sequences(rows: Batch, counts: np.ndarray) -> Batch:
     """Joins consecutive frames of one shape into sequences, without a copy."""
     array = rows.array()
@@ -79,12 +68,15 @@ class FrameContext(Context):
     """A batch of sequences with one row per frame, `counts` frames in each sequence; samples of other inputs are
     repeated. `see` adds inputs as rows; `publish` joins output rows into sequences."""
 
-    __slots__ = ("_counts", "_first", "_labels", "_per_frame", "whole")
+    __slots__ = ("_counts", "_first", "_labels", "_per_frame", "sequences", "whole")
+
+    sample_of: np.ndarray
 
     def __init__(self, whole: Context, counts: np.ndarray):
         of = np.repeat(np.arange(whole.n, dtype="i4"), counts)
         super().__init__(len(of), whole.epoch[of], whole.position[of], whole.iteration, whole.rows[of])
-        self.frames = Frames(of, frozenset())
+        self.sample_of = of
+        self.sequences: frozenset[Edge] = frozenset()  # the inputs that are sequences
         self.status, self.failed, self.timings, self.gpu = whole.status, whole.failed, whole.timings, whole.gpu
         self.whole, self._counts = whole, counts
         self._first = (np.cumsum(counts) - counts)[counts > 0]  # first frame of each sequence that has frames
@@ -110,35 +102,25 @@ class FrameContext(Context):
         if any(not self._per_frame.get(e, True) for e in self.sequences):
             raise ValueError("a sequence is read as an argument of samples, too")
 
-    @property
-    def sample_of(self) -> np.ndarray:
-        assert self.frames is not None
-        return self.frames.sample_of
-
-    @property
-    def sequences(self) -> frozenset[Edge]:
-        assert self.frames is not None
-        return self.frames.sequences
-
     def _input(self, e: Edge, label: str) -> Batch:
         batch = self.whole.values[e]
         if not label.startswith("F"):
             return batch.take(self.sample_of)
-        self.frames = Frames(self.sample_of, self.sequences | {e})
+        self.sequences |= {e}
         return self._frames_of(batch if batch.spec.layout else batch.relabel(batch.spec.like(layout=label)))
 
     def _frames_of(self, sequences: Batch) -> Batch:
-        return as_rows(sequences, self._counts, self.sample_of)
+        frames, counts = sequences.spec.shape[:, 0], self._counts
+        if (frames != counts).any():
+            i = int((frames != counts).nonzero()[0][0])
+            raise ValueError(
+                f"the inputs have {frames[i]} and {counts[i]} frames in sample {i}; they need equally many"
+            )
+        return expand(sequences, counts)
 
     def source_of(self, node: Node, row: int) -> str:
         """The origin of a sample, not of a frame."""
         return self.whole.source_of(node, row)
-
-    def allocate(self, spec: Spec, edge: tuple[int, int]) -> Batch:
-        """Allocates the frames of an output; frames of one sequence are contiguous."""
-        check_frames(spec.shape, self.sample_of)
-        batch = Batch.allocate(self._sequences(spec))
-        return batch.with_rows(spec, expand(batch, self._counts).rows, batch.owners)
 
     def _sequences(self, spec: Spec, of_none: Spec | None = None) -> Spec:
         """The spec of sequences, from the spec of their frames; `of_none` is the frame spec of sequences without

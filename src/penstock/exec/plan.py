@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,25 +14,22 @@ from ..core.batch import Batch
 from ..core.errors import PipelineError
 from ..core.op import Operator
 from ..core.source import Source
-from ..core.source_name import joined
 from ..graph.fusing import fuse
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Edge, Node, edge_of
 from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
 from ..graph.unread import leave_rest
 from . import branches, ranges
-from .arguments import Resolver, data_of
-from .context import BadSamples, Context, Timing, explain_failure
+from .arguments import Resolver
+from .batchwise import Batchwise, LoadedByArguments
+from .branches import Run
+from .context import BadSamples, Context
 from .cpu.chain import Chain
 from .cpu.joined import Joined
-from .cpu.wiring import Wiring, inputs_of
-from .frames import FrameContext, as_sequences, frames_of
 from .iteration_order import IterationOrder
 
 if TYPE_CHECKING:
     from ..gpu.session import GpuPass
-
-_ANY_TIME = nullcontext()
 
 
 class Plan:
@@ -88,10 +83,8 @@ class Plan:
         self.session: Any = None  # the GPU's Session, once the pipeline is built
         # What the CPU makes only to be copied to the GPU.
         self._copied = [(n.number, i) for n in self.nodes if kind_of(n) == "chain" for i in self.uploaded(n)]
-        self.chains: dict[int, Chain] = {}  # by the number of their first node
-        self.joined: dict[int, Wiring] = {}  # by the id of an Alternative
-        self.of_branches: list[Chain] = []
-        self._run: list[Callable[[Context, kernels.Pool], None]] = [self._runner(s) for s in self.stages]
+        self.chains: dict[Stage, Sequence[Chain]] = {}  # by stage; of Branches: one per branch
+        self._run: list[Run] = [self._runner(s) for s in self.stages]
 
     @property
     def ahead(self) -> int:
@@ -124,25 +117,38 @@ class Plan:
         """The outputs of a node that are used only on the GPU."""
         return uploaded(self.nodes, node) - {index for number, index in self.outputs if number == node.number}
 
-    def _runner(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
+    def _runner(self, stage: Stage) -> Run:
+        """Returns the function that runs a stage for a batch."""
         if isinstance(stage, Branches):
             joined = Joined(stage, [self._runner(s) for s in stage.apart], self.resolvers)
-            self.joined.update(zip(map(id, stage.alternatives), joined.wirings))
-            self.of_branches += joined.chains
+            self.chains[stage] = joined.chains
             return joined.run
-        run = self._runner_in_scope(stage)
-        return branches.runner(stage.nodes, run) if stage.nodes[0].scope else run
+        node = stage.nodes[0]
+        run = self._runner_of_all(stage, node, self.resolvers[node.number])
+        return branches.runner(node.scope, stage.nodes, run) if node.scope else run
 
-    def _runner_in_scope(self, stage: Stage) -> Callable[[Context, kernels.Pool], None]:
+    def _runner_of_all(self, stage: Stage, node: Node, resolver: Resolver) -> Run:
+        """Returns the function that runs a stage, whose first node is `node`, for all samples of a context."""
         if stage.kind in ("chain", "gpu"):
             inside = {n.number for n in stage.nodes}
             needed = {e for e in self.outputs if e[0] in inside}
             for n in self.nodes:
                 if n.number not in inside:
                     needed.update(edge_of(d) for d in n.reads() if d.source.number in inside)
-            chain = self.chains[stage.nodes[0].number] = chain_of(stage, needed, self.resolvers)
-            return chain.run
-        return runner_of(stage, self.resolvers, _in_turn(self.iteration_order))
+            kind = Chain
+            if stage.kind == "gpu":
+                from .gpu.chain import GpuChain as kind  # imported only by pipelines with a GPU
+            self.chains[stage] = [kind(stage.nodes, needed, self.resolvers)]
+            return self.chains[stage][0].run
+        if stage.kind in ("operator", "upload", "download"):
+            from .gpu.stages import runner
+
+            return runner(stage, resolver)
+        if stage.kind == "batch":
+            return Batchwise(node, resolver, self.iteration_order if node.op.in_order else None).run
+        if node.args:
+            return LoadedByArguments(node, resolver).run
+        return lambda ctx, pool: None  # other sources are already loaded
 
     def run(self, ctx: Context, pool: kernels.Pool) -> list[Batch]:
         """Runs all stages for the samples of `ctx`, whose sources are loaded. Raises BadSamples for samples that fail
@@ -214,13 +220,7 @@ class Plan:
         return [_own(ctx, pool, b) if b.is_borrowed and b.changes else b for b in outputs]
 
 
-def _watched(
-    watch: ranges.Watch,
-    stage: Stage,
-    run: Callable[[Context, kernels.Pool], None],
-    ctx: Context,
-    pool: kernels.Pool,
-) -> None:
+def _watched(watch: ranges.Watch, stage: Stage, run: Run, ctx: Context, pool: kernels.Pool) -> None:
     """Runs a stage inside a profiler range. Most sources were loaded before."""
     if stage.kind == "source" and not stage.nodes[0].args:
         return
@@ -232,96 +232,6 @@ def _is_prompt(op: Operator) -> bool:
     return op.is_prompt or (op.is_native() and not isinstance(op, Source))
 
 
-def _in_turn(order: IterationOrder | None) -> Callable[[Node, Context], AbstractContextManager]:
-    """Not a method of the plan, to avoid a reference cycle that would keep it alive."""
-    return lambda node, ctx: order.in_turn(node.number, ctx.iteration) if order and node.op.in_order else _ANY_TIME
-
-
 def _own(ctx: Context, pool: kernels.Pool, batch: Batch) -> Batch:
     """A copy of a batch whose owner keeps using its memory."""
     return batch.packed_copy(pool) if batch.on_host else ctx.gpu.copy(batch)
-
-
-def chain_of(stage: Stage, needed: set[Edge], resolvers: dict[int, Resolver]) -> Chain:
-    """The object that runs a stage of kind "chain" or "gpu"; the outputs `needed` are kept."""
-    kind = Chain
-    if stage.kind == "gpu":
-        from .gpu.chain import GpuChain as kind  # imported only by pipelines with a GPU
-    return kind(stage.nodes, needed, resolvers)
-
-
-def runner_of(
-    stage: Stage, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
-) -> Callable[[Context, kernels.Pool], None]:
-    """Returns the function that runs a stage of any other kind; operator code runs inside `turn`."""
-    node = stage.nodes[0]
-    if stage.kind in ("operator", "upload", "download"):
-        from .gpu.stages import runner
-
-        return runner(stage, resolvers)
-    if stage.kind != "batch":
-        if node.args:
-            return partial(load_by_arguments, node, resolvers[node.number])
-        return lambda ctx, pool: None  # other sources are already loaded
-    if node.device != "gpu":
-        resolver = resolvers[node.number]
-        if node.op.in_order:
-            return lambda ctx, pool: run_batchwise(node, resolver, ctx, pool, turn(node, ctx))
-        return partial(run_batchwise, node, resolver)
-    if node.op.runs_on_gpu:
-        from .gpu.functions import runner as on_gpu
-
-        return on_gpu(node, resolvers, turn)
-    from .gpu.branches import runner as batchwise
-
-    return batchwise(node, resolvers)
-
-
-def load_by_arguments(node: Node, resolver: Resolver, ctx: Context, pool: kernels.Pool) -> None:
-    """Loads a source whose arguments are data."""
-    begin = time.monotonic_ns()
-    try:
-        batches = ctx.waiting[node.number](resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)).wait()
-    except Exception as e:
-        raise explain_failure(ctx, node, e) from None
-    for i, batch in enumerate(batches):
-        ctx.values[node.number, i] = batch
-    ctx.timings.append(Timing("load", [node.number], begin, time.monotonic_ns()))
-
-
-def run_batchwise(
-    node: Node,
-    resolver: Resolver,
-    ctx: Context,
-    pool: kernels.Pool,
-    turn: AbstractContextManager = _ANY_TIME,
-    gpu: Any = None,
-) -> None:
-    """Runs an operator without a kernel; its code runs inside `turn`. `gpu` is passed to operators that
-    `runs_on_gpu`."""
-    begin, values, op, rows = time.monotonic_ns(), ctx.values, node.op, ctx
-    edges = inputs_of(node)
-    counts = frames_of(node, values) if op.runs_frames else None
-    try:
-        if counts is not None:
-            rows = FrameContext(ctx, counts)
-            rows.see({e: values[e].spec.layout for e in edges}, data_of(node))
-        a = resolver.resolve(rows.n, rows.epoch, rows.position, rows.values)
-        a.pool, a.sample_of = pool, None if rows.frames is None else rows.frames.sample_of
-        if gpu is not None:
-            a.gpu = gpu
-        with turn:
-            made = op.run(a, *(rows.values[e] for e in edges))
-        outs = made if isinstance(made, tuple) else (made,)
-        if counts is not None:
-            outs = tuple(as_sequences(b, counts) for b in outs)
-    except Exception as e:
-        sample_of = None if rows.frames is None else rows.frames.sample_of
-        raise explain_failure(ctx, node, e, sample_of) from (e if not isinstance(e, (ValueError, TypeError)) else None)
-    inputs = [values[e] for e in edges]
-    sources = joined([batch.sources for batch in inputs[: node.op.n_named]])
-    for i, batch in enumerate(outs):
-        if batch.sources is None:
-            batch.sources = sources
-        values[node.number, i] = batch
-    ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))

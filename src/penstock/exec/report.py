@@ -11,7 +11,6 @@ from ..core.kernels import library
 from ..core.op import Operator
 from ..core.source import Source
 from ..core.storage import total
-from ..graph.joining import Branches
 from ..graph.node import DataNode, Node
 from ..graph.passes import Stage
 from .cpu.chain import Chain
@@ -101,7 +100,7 @@ def _stage_lines(plan: Plan, stage: Stage, i: int, wanted: set[tuple[int, int]])
 
 
 def _chains(plan: Plan) -> list[Chain]:
-    return [part for chain in (*plan.chains.values(), *plan.of_branches) for part in chain.parts()]
+    return [part for chains in plan.chains.values() for chain in chains for part in chain.parts()]
 
 
 def _takes_gpu_data(output: DataNode) -> bool:
@@ -134,13 +133,8 @@ def _inner(plan: Plan, stage: Stage, node: Node) -> bool:
 
 def _windows(plan: Plan, stage: Stage) -> dict[int, str]:
     """The nodes of a chain that compute only a window, by number, with the operator that reads this window."""
-    if isinstance(stage, Branches):
-        narrow = [n for a in stage.alternatives for n in plan.joined[id(a)].narrow]
-    elif stage.kind in ("chain", "gpu"):
-        narrow = plan.chains[stage.nodes[0].number].wiring.narrow
-    else:
-        return {}
-    asks = [consumer for consumer, _ in narrow if type(consumer.op).region is not Operator.region]
+    narrow = [consumer for chain in plan.chains.get(stage, ()) for consumer, _ in chain.wiring.narrow]
+    asks = [consumer for consumer in narrow if type(consumer.op).region is not Operator.region]
     readers: dict[int, list[str]] = {}
     for n in asks:  # there may be several in the branches of a conditional
         readers.setdefault(n.inputs[0].source.number, []).append(n.op.display_name())

@@ -85,7 +85,6 @@ class DeviceBatch(Batch):
         return True
 
     def used_on(self, stream: Stream) -> None:
-        """Records that `stream` uses the memory, and makes it wait for `ready`."""
         for owner in self.owners:
             if isinstance(owner, (Block, Borrowed)):
                 owner.used_on(stream)
@@ -93,7 +92,6 @@ class DeviceBatch(Batch):
             stream.wait(self.ready)
 
     def wait(self) -> None:
-        """Blocks the calling thread until the samples are valid."""
         if self.ready is not None and self.ready.passed:
             return
         with self.device:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,15 +12,24 @@ from ..core.batch import Spec
 from . import forms
 from .source import Kind, places
 
+Tensor = Any  # whatever the caller calls it by
+Specs = Mapping[Tensor, Spec] | Sequence[Spec]  # by tensor
+
 
 class Call(NamedTuple):
-    """One operator of a segment: its kernel, the indices of its tensors, and its argument rows (n,) on the host, which
-    may determine variants and grids. LOCAL kernels have one output and read only their first input."""
+    """One operator of a segment: its kernel, its tensors, and its argument rows (n,) on the host, which may determine
+    variants and grids. LOCAL kernels have one output and read only their first input."""
 
     kernel: str
-    outs: list[int]
-    ins: list[int]
+    outs: list[Tensor]
+    ins: list[Tensor]
     args: np.ndarray | None = None
+
+    @property
+    def form(self) -> str:
+        """How the kernel computes, one of `forms.FORMS`."""
+        said = forms.described(self.kernel)
+        return said.form_with_one_input if len(self.ins) == 1 else said.form
 
 
 def constants(call: Call) -> tuple[int, ...]:
@@ -33,7 +43,7 @@ def reflects(call: Call) -> bool:
     return call.args is not None and bool(border) and bool(call.args[border].any())
 
 
-def turns(call: Call, specs: list[Spec]) -> bool:
+def turns(call: Call, specs: Specs) -> bool:
     """Whether the order of the spatial axes changes."""
     axis, n = specs[call.outs[0]].axis("C"), specs[call.outs[0]].ndim
     axes = forms.described(call.kernel).axes
@@ -43,7 +53,7 @@ def turns(call: Call, specs: list[Spec]) -> bool:
     return order != sorted(order)
 
 
-def named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
+def named(head: Call, specs: Specs, kind: Kind) -> list[tuple[str, Kind]]:
     """Names and Kinds of the tensors of a block or own kernel."""
     names = [("To0", kind)]
     names += [(f"To{i}", places([specs[t]], False, False)[0]) for i, t in enumerate(head.outs) if i]
@@ -53,7 +63,7 @@ def named(head: Call, specs: list[Spec], kind: Kind) -> list[tuple[str, Kind]]:
     return names
 
 
-def resamples_channels(call: Call, specs: list[Spec]) -> bool:
+def resamples_channels(call: Call, specs: Specs) -> bool:
     """Whether a head computes along the channel axis."""
     said = forms.described(call.kernel)
     if not said.first_axis or call.args is None or not len(call.args):
@@ -62,7 +72,7 @@ def resamples_channels(call: Call, specs: list[Spec]) -> bool:
     return first <= specs[call.ins[0]].axis("C") < first + int(call.args[said.n_axes][0])
 
 
-def shifts_channels(call: Call, specs: list[Spec]) -> bool:
+def shifts_channels(call: Call, specs: Specs) -> bool:
     """Whether a LOCAL moves or crops channels, so that a pixel can't be a unit."""
     x, out = specs[call.ins[0]], specs[call.outs[0]]
     axis, to = x.axis("C"), out.axis("C")

@@ -128,16 +128,6 @@ def described(kernel: str) -> Description:
     return description
 
 
-@cache
-def form_of(kernel: str, inputs: int = 0) -> str:
-    """The form of a kernel such as "color/linear", one of FORMS; "" if it runs only on the CPU. A kernel may have
-    another form with one input."""
-    description = describe(kernel)
-    if description is None:
-        return ""
-    return description.form_with_one_input if inputs == 1 else description.form
-
-
 def constants_of(kernel: str) -> tuple[str, ...]:
     """The fields of a LOCAL's or gather's arguments that are compiled in; equal for all samples."""
     return described(kernel).constants

@@ -7,13 +7,14 @@ reads: one launch for all of them over the whole ragged batch (an own kernel may
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.errors import InternalError
 from ..core.traced import Traced, is_constant, plain
 from . import forms
 from .access import (
@@ -24,7 +25,7 @@ from .access import (
     threads_of_row,
     turned_coordinate,
 )
-from .calls import Call, constants, named, reflects, resamples_channels, shifts_channels, turns
+from .calls import Call, Specs, Tensor, constants, named, reflects, resamples_channels, shifts_channels, turns
 from .source import Kind, OddBatch, Step, places, run_length, runs, write
 
 MAX_TENSORS, MAX_ARGS = 16, 12  # of `struct Launch` in kernels/core/gpu.h
@@ -39,7 +40,7 @@ _ALWAYS_FIT = 256  # block size that fits on a multiprocessor with any register 
 class Launch:
     """One launch of a function compiled from `source`, whose only argument is struct Launch of kernels/core/gpu.h.
 
-    Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never materialised); its
+    Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never in memory); its
     args[i] are argument rows of `calls`. Launches must be made in order, on one stream.
     """
 
@@ -48,8 +49,8 @@ class Launch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int
-    tensors: list[int]
-    shapes: list[int]
+    tensors: list[Tensor]
+    shapes: list[Tensor]
     calls: list[int]
     scratch: int = 0  # bytes of device memory in Launch::scratch, shared by the launches of a group
     zero: bool = False  # whether the scratch is zeroed before
@@ -85,109 +86,91 @@ class Task(NamedTuple):
 
 
 class _Group:
-    """The calls of one launch, in order: a head (-1: none) and LOCALs with their `forms`. `before` is a call fused into
-    the head, whose output is not in memory (-1: none)."""
+    """The calls of one launch, by number: a head, or none, and LOCALs in order. `before` is a call fused into the head,
+    whose output is not in memory."""
 
-    def __init__(self, head: int, locals_: list[int], out: int, before: int = -1):
-        self.head, self.locals, self.out, self.before = head, locals_, out, before
-        self.forms: list[str] = []
+    def __init__(self, head: int | None, locals_: Sequence[int] = (), before: int | None = None):
+        self.head, self.locals, self.before = head, list(locals_), before
+
+    def split(self, at: int) -> list[_Group]:
+        """Two groups: `at` of the LOCALs stay with the head."""
+        return [_Group(self.head, self.locals[:at], self.before), _Group(None, self.locals[at:])]
 
 
 class Fusion:
     """The groups of a segment with given kernels and edges; created once, used to plan every batch."""
 
-    def __init__(self, calls: list[Call], kept: set[int]):
+    def __init__(self, calls: list[Call], kept: Collection[Tensor]):
         """`kept` are the tensors that must be in memory: those read elsewhere, and roots of aliases."""
-        uses: dict[int, int] = {}
-        for c in calls:
-            for t in c.ins:
-                uses[t] = uses.get(t, 0) + 1
+        uses = Counter(t for c in calls for t in c.ins)
         private = {t for t, n in uses.items() if n == 1 and t not in kept}  # one call reads them, and nothing else
         self._groups: list[_Group] = []
-        open_: dict[int, _Group] = {}  # groups that can be extended, by last output
+        open_: dict[Tensor, _Group] = {}  # groups that can be extended, by last output
         made_by = {t: i for i, c in enumerate(calls) for t in c.outs}
         for i, c in enumerate(calls):
-            form = forms.form_of(c.kernel, len(c.ins))
-            if not form:
-                raise InternalError(f"the kernel {c.kernel} has no GPU form")
-            group = None
-            if form in forms.LOCAL:
-                t = c.ins[0]
-                group = open_.pop(t, None) if t in private else None
-                if group is not None and group.before >= 0 and form != "values":
+            if c.form in forms.LOCAL:
+                group = open_.pop(c.ins[0], None) if c.ins[0] in private else None
+                if group is not None and group.before is not None and c.form != "values":
                     group = None
                 if group is None or len(group.locals) == _MOST_LOCALS:
-                    group = _Group(-1, [], -1)
+                    group = _Group(None)
                     self._groups.append(group)
                 group.locals.append(i)
-                group.forms.append(form)
             else:
-                group = _Group(i, [], -1)
-                joined, t = forms.described(c.kernel).joined, c.ins[0] if c.ins else -1
-                if joined and t in private and t in made_by and calls[made_by[t]].kernel == joined[0]:
-                    group.before = made_by[t]
+                group = _Group(i)
+                joined, first = forms.described(c.kernel).joined, c.ins[0] if c.ins else None
+                if joined and first in private and first in made_by and calls[made_by[first]].kernel == joined[0]:
+                    group.before = made_by[first]
                     self._groups = [g for g in self._groups if g.head != group.before]
                 self._groups.append(group)
-            group.out = c.outs[0]
-            if group.head < 0 or forms.form_of(calls[group.head].kernel, len(calls[group.head].ins)) != "own":
-                open_[group.out] = group
+            if c.form != "own":
+                open_[c.outs[0]] = group
         self._texts: dict[tuple, tuple[str, str]] = {}
 
-    @property
-    def materialised(self) -> set[int]:
-        """Indices of the outputs that are written to memory."""
-        return {g.out for g in self._groups}
+    def plan(self, calls: list[Call], specs: Specs, n: int) -> list[Launch]:
+        """Plans the launches of a batch of n rows; `specs` are by tensor. If arguments and extents are traced, all that
+        is decided by them or compiled in is checked for later batches; what affects only speed, such as grids, uses
+        `plain` numbers. Raises OddBatch if the launches depend on unusual properties of the batch."""
+        return self._apart(self._groups, calls, specs, n) if n else []
 
-    def plan(self, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
-        """Plans the launches of a batch of n rows; `specs` are by tensor index. If arguments and extents are traced,
-        all that is decided by them or compiled in is checked for later batches; what affects only speed, such as grids,
-        uses `plain` numbers. Raises OddBatch if the launches depend on unusual properties of the batch."""
-        launches: list[Launch] = []
-        if n:
-            for g in self._groups:
-                launches += self._plan(g, calls, specs, n)
-        return launches
-
-    def _plan(self, g: _Group, calls: list[Call], specs: list[Spec], n: int) -> list[Launch]:
+    def _plan(self, g: _Group, calls: list[Call], specs: Specs, n: int) -> list[Launch]:
         locals_ = [calls[i] for i in g.locals]
-        head = calls[g.head] if g.head >= 0 else None
-        before = calls[g.before] if g.before >= 0 else None
+        head = None if g.head is None else calls[g.head]
+        before = None if g.before is None else calls[g.before]
         between = []
         if head and before:
             between = [head.ins[0]]
             head = Call(forms.described(head.kernel).joined[1], head.outs, before.ins, head.args)
         first = head.outs[0] if head else locals_[0].ins[0]
         chain = [first, *(c.outs[0] for c in locals_)]
-        tensors = [g.out, *head.outs[1:], *head.ins] if head else [g.out, first]
+        tensors = [chain[-1], *head.outs[1:], *head.ins] if head else [chain[-1], first]
         shapes = [t for t in [*chain[0 if head else 1 : -1], *between] if t not in tensors]
         where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
-        order = [i for i in (g.head, g.before, *g.locals) if i >= 0]
+        order = [i for i in (g.head, g.before, *g.locals) if i is not None]
         seen = [specs[t] for t in chain]
-        form = (
-            forms.form_of(head.kernel, len(head.ins)) if head else "values" if set(g.forms) == {"values"} else "local"
-        )
+        of_locals = [c.form for c in locals_]
+        form = head.form if head else "values" if set(of_locals) == {"values"} else "local"
         if form == "values":
             kinds = runs([s.dtype for s in seen])
         else:
             if form == "block" and any(reflects(c) or turns(c, specs) for c in locals_):
-                return [x for part in _split(g, calls, 0) for x in self._plan(part, calls, specs, n)]
+                return self._apart(g.split(0), calls, specs, n)
             for t in dict.fromkeys((*chain, *tensors)):
                 _check_volumes(specs[t])
-            flat = not head and "places" not in g.forms
-            shifts = any(shifts_channels(calls[i], specs) for i in g.locals)
+            flat = not head and "places" not in of_locals
+            shifts = any(shifts_channels(c, specs) for c in locals_)
             kinds = places(seen, flat, shifts or (head is not None and resamples_channels(head, specs)))
-            if "pixels" in g.forms and not kinds[0].unit:  # calls that need whole pixels get their own launch
-                at = g.forms.index("pixels")
-                if head or len(g.forms) > 1:
-                    parts = _split(g, calls, at or (0 if head else 1))
-                    return [x for part in parts for x in self._plan(part, calls, specs, n)]
+            if "pixels" in of_locals and not kinds[0].unit:  # calls that need whole pixels get their own launch
+                at = of_locals.index("pixels")
+                if head or len(locals_) > 1:
+                    return self._apart(g.split(at or (0 if head else 1)), calls, specs, n)
         steps = [
             Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]], constants(c))
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
         if head is None or form == "gather":
             in_runs = not head and form != "values" and goes_in_runs(kinds, seen, locals_)
-            along = ("rows" if "places" in g.forms else "runs") if in_runs else form
+            along = ("rows" if "places" in of_locals else "runs") if in_runs else form
             turned = turned_coordinate(kinds, seen, locals_) if along == "local" else -1
             if apart := None if head or len(locals_) > 1 else _alone(locals_[0], seen, kinds, n):
                 phases = apart
@@ -208,9 +191,7 @@ class Fusion:
             )
             phases = forms.companion(head.kernel)(task)
             if not phases:  # better done as two launches
-                parts = [_Group(g.before, [], between[0]), _Group(g.head, g.locals, g.out)]
-                parts[1].forms = g.forms
-                return [x for part in parts for x in self._plan(part, calls, specs, n)]
+                return self._apart([_Group(g.before), _Group(g.head, g.locals)], calls, specs, n)
         launches = []
         scratch = max((int(p.scratch if p.zero else plain(p.scratch)) for p in phases), default=0)
         more_scratch = tuple(p.scratch for p in phases if not (p.zero or is_constant(p.scratch)))
@@ -229,6 +210,9 @@ class Fusion:
             launches.append(Launch(source, entry, grid, block, shared, *more_of_it))
         return launches
 
+    def _apart(self, groups: list[_Group], calls: list[Call], specs: Specs, n: int) -> list[Launch]:
+        return [x for g in groups for x in self._plan(g, calls, specs, n)]
+
     def _text(self, calls, order, source: Kind, steps, head, p: Phase, more: tuple[str, ...]) -> tuple[str, str]:
         threads = p.block[0] * p.block[1] * p.block[2]
         resident = p.resident or int(threads > _ALWAYS_FIT)
@@ -246,14 +230,6 @@ def _check_volumes(s: Spec) -> None:
     """Adds a check for later batches that offsets in samples fit 32 bits, with room for padding."""
     if isinstance(s.stored, Traced) and not s.stored.tracer.call("volumes_below", s.stored, s.n, s.ndim, 1 << 30):
         raise OddBatch("a sample is very large")
-
-
-def _split(g: _Group, calls: list[Call], at: int) -> list[_Group]:
-    """Splits the group in two: `at` of its LOCALs stay with the head."""
-    out = calls[g.locals[at - 1] if at else g.head].outs[0]
-    first, rest = _Group(g.head, g.locals[:at], out), _Group(-1, g.locals[at:], g.out)
-    first.forms, rest.forms = g.forms[:at], g.forms[at:]
-    return [first, rest]
 
 
 def plain_spec(s: Spec) -> Spec:
@@ -303,7 +279,7 @@ def several_each(blocks: np.ndarray) -> np.ndarray:
     return -(-blocks // rounds)
 
 
-def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[int, int], n: int) -> Phase:
+def _phase(form: str, kinds: list[Kind], specs: list[Spec], head: Call | None, at: dict[Tensor, int], n: int) -> Phase:
     """A launch without a kernel's own `plan`; what is derived from extents affects only speed."""
     last, out = kinds[-1], plain_spec(specs[-1])
     if form == "values":

@@ -33,22 +33,13 @@ class StageCall(NamedTuple):
 class StageBatch:
     """One batch, as a stage sees it."""
 
-    __slots__ = ("arguments", "context", "doubted", "failed", "gpu", "inputs", "n", "native_ns", "pool")
+    __slots__ = ("context", "doubted", "failed", "gpu", "inputs", "n", "native_ns", "pool")
 
-    def __init__(
-        self,
-        n: int,
-        gpu: GpuPass,
-        pool: kernels.Pool,
-        inputs: list[Batch],
-        arguments: Callable[[], Arguments],
-        doubted: np.ndarray | None,
-        context: Any,
-    ):
-        self.n, self.gpu, self.pool, self.inputs = n, gpu, pool, inputs
-        self.arguments = arguments  # resolves the operator's arguments for this batch
+    def __init__(self, context: Any, pool: kernels.Pool, inputs: list[Batch], doubted: np.ndarray | None):
+        self.context = context  # the executor's, for which the arguments are resolved
+        self.gpu: GpuPass = context.gpu
+        self.n, self.pool, self.inputs = context.n, pool, inputs
         self.doubted = doubted  # mask (n,) of samples found irregular in a previous run of this batch, or None
-        self.context = context  # the executor's context, for reused plans
         self.failed: dict[int, str] = {}  # reasons by sample that can't be processed; the others are still computed
         self.native_ns = 0
 

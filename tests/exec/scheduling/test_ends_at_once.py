@@ -94,7 +94,7 @@ def parts_of(pipe):
     production = pipe._executor._production
     yield from (pipe._plan, production, production.producer.pool, production.producer.io, pipe._executor._workers)
     yield from (c for c in (pipe._plan.session,) if c is not None)
-    yield from pipe._plan.chains.values()
+    yield from (chain for chains in pipe._plan.chains.values() for chain in chains)
 
 
 @pytest.fixture

@@ -302,7 +302,7 @@ def test_where_samples_come_from(tmp_path, device, picked):
         assert two == (f"{a};{b}", f"{b};{b}", f"{c};{a}")
         assert mixed == ("", "", "")
     plans = [
-        c.plans.counts for c in running._plan.chains.values() if any(n.op.fn_name == "multi_paste" for n in c.nodes)
+        c.plans.counts for (c,) in running._plan.chains.values() if any(n.op.fn_name == "multi_paste" for n in c.nodes)
     ]
     if len(picked[1]) == 2:  # vectors of different lengths are planned by rules
         assert plans and all(p["by program"] for p in plans)

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from ...core import kernels
-from ...core.batch import Spec
+from ...core.batch import Batch, Spec
 from ...core.plan_cache import PlanCache
 from ...core.plan_memory import PlanMemory
 from ...graph.node import Edge, Node
@@ -58,6 +59,8 @@ class Link:
 class Chain:
     """`needed` are the outputs used by later stages or the user; everything else stays in the threads' scratch
     memory."""
+
+    made_of: ClassVar[type[Batch]] = Batch
 
     def __init__(self, nodes: list[Node], needed: set[Edge], resolvers: dict[int, Resolver]):
         self.nodes, self.needed = nodes, needed
@@ -150,13 +153,18 @@ class Chain:
         segment.narrow()
         to.specs, to.alive = segment.specs, segment.arguments
         to.rows = {e: batch.rows for e, batch in segment.inputs.items()}
-        self.lay_out(segment)
-        for e in self.wiring.unkept:
+        for e in self.lay_out(segment, segment.fill_rows()):
             to.described(e, segment.specs[e])
 
-    def lay_out(self, segment: Segment) -> None:
-        """Adds the data that the device reads, after the rules of the segment have run."""
-        segment.fill_rows()
+    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> Iterable[Edge]:
+        """Adds rows of the tensors that are in memory, after the rules of the segment have run. Returns the edges of
+        which kernels get only shapes."""
+        for e in self.wiring.allocated:
+            segment.to.rows[e], segment.to.about[e] = segment.lay_out(e)
+        if segment.ctx.sample_of is not None:  # frames of one sequence have the same shape in views, too
+            for e in self.wiring.returned:
+                segment.lay_out(e)
+        return self.wiring.unkept
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> Any:
         """Makes the plan from these arrays."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,14 @@ from ...core import kernels
 from ...core.batch import Batch, Spec
 from ...graph.joining import Alternative, Branches, lineage
 from ...graph.node import edge_of
-from ...graph.scopes import Scope
 from ..arguments import Resolver
-from ..branches import context_of
-from ..context import BadSamples, Context, ScopedContext
+from ..branches import Run, context_of, run_within
+from ..context import Context, ScopedContext
 from .chain import Chain
 
 # Samples up to this many bytes are copied: an array is faster to make and read than a pointer per sample.
 _SMALL_BYTES = 256
 
-Run = Callable[[Context, kernels.Pool], None]
 _Planned = tuple["_Part", Any, ScopedContext]  # one branch with its plan for one batch
 
 
@@ -34,9 +31,8 @@ class Joined:
         self.outputs, self._apart = stage.outputs, apart
         self._alternatives = [_Part(a, resolvers) for a in stage.alternatives]
         self.chains = [p.chain for p in self._alternatives]
-        self.wirings = [c.wiring for c in self.chains]
         # Outputs that alias other memory can't be written into a shared batch.
-        self._can = all(w.root[e] == e for p, w in zip(self._alternatives, self.wirings) for e in p.gives)
+        self._can = all(p.chain.wiring.root[e] == e for p in self._alternatives for e in p.gives)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         planned = self._plan(ctx) if self._can else None
@@ -47,13 +43,8 @@ class Joined:
         wholes = self._place(ctx.n, planned) if len(planned) > 1 else None
         for part, plan, sub in planned:
             given = {} if wholes is None else {e: w.take(sub.within) for e, w in zip(part.gives, wholes)}
-            try:
-                # Shift the start so that time spent on the other branch is not counted.
-                plan.made.run(sub, pool, time.monotonic_ns() - sub.planning_ns, given)
-            except BadSamples as bad:
-                raise BadSamples({int(sub.within[i]): what for i, what in bad.samples.items()}) from None
-            for i, what in sub.failed.items():
-                ctx.failed[int(sub.within[i])] = what
+            # Shift the start so that time spent on the other branch is not counted.
+            run_within(ctx, sub, plan.made.run, pool, time.monotonic_ns() - sub.planning_ns, given)
             part.chain.plans.done(plan)
         for i, e in enumerate(self.outputs):
             parts = [(sub.values[part.gives[i]], sub.within) for part, _, sub in planned]
@@ -68,7 +59,7 @@ class Joined:
             begin = time.monotonic_ns()
             if not part.has_scalar_conditions(ctx):
                 return None
-            sub = ScopedContext(ctx, within(ctx, part.scopes[-1]))
+            sub = ScopedContext(ctx, context_of(ctx, part.scopes[-1]).within)
             if not sub.n:
                 continue
             try:
@@ -131,16 +122,9 @@ class _Part:
         values = {}
         for e, depth in self.reads.items():
             batch = ctx.values[e]
-            here = rows if not depth else np.searchsorted(within(ctx, self.scopes[depth - 1]), rows)
+            here = rows if not depth else np.searchsorted(context_of(ctx, self.scopes[depth - 1]).within, rows)
             values[e] = batch if len(here) == len(batch) else _take(batch, here)
         return values
-
-
-def within(ctx: Context, scope: Scope) -> np.ndarray:
-    """The rows of the batch in a branch."""
-    branch = context_of(ctx, scope)
-    assert isinstance(branch, ScopedContext)
-    return branch.within
 
 
 def _take(batch: Batch, rows: np.ndarray) -> Batch:

@@ -9,12 +9,14 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch, Spec
+from ...core.dtypes import from_numpy
 from ...core.errors import InternalError
 from ...core.plan_memory import PlanMemory
-from ...core.rows import check_dims
+from ...core.rows import TENSOR, check_dims
+from ...core.traced import plain
 from ...graph.node import Edge, Node
 from ..context import Context, cause_of, explain_failure
-from ..frames import FrameContext
+from ..frames import FrameContext, check_frames
 
 if TYPE_CHECKING:
     from .chain import Chain, Link
@@ -49,19 +51,14 @@ class Segment:
                 if fits:
                     self._add(link)
             except Exception as e:
-                raise self.explained(link.node, e) from cause_of(e)
+                raise explain_failure(self.ctx, link.node, e) from cause_of(e)
             if not fits:
                 raise Divided(i)
         return self
 
-    def explained(self, node: Node, error: Exception) -> Exception:
-        """Converts an exception from an operator's code to the exception to raise."""
-        frames = self.ctx.frames
-        return explain_failure(self.ctx, node, error, None if frames is None else frames.sample_of)
-
     def _fits(self, link: Link) -> bool:
         """Whether an operator agrees with the previous ones on what a row is."""
-        ctx, framed = self.ctx, self.ctx.frames is not None
+        ctx, framed = self.ctx, self.ctx.sample_of is not None
         if isinstance(ctx, FrameContext):
             try:
                 link.see(ctx)
@@ -83,7 +80,7 @@ class Segment:
                 spec = ctx.values[e].spec
                 if self._labels.get(e, label := link.label(e, spec)) != label:
                     return False
-                has_frames |= link.is_sequence(e, spec) if ctx.frames is None else e in ctx.frames.sequences
+                has_frames |= e in ctx.sequences if isinstance(ctx, FrameContext) else link.is_sequence(e, spec)
         return has_frames == framed
 
     def _add(self, link: Link) -> None:
@@ -96,8 +93,8 @@ class Segment:
                 self.inputs[e] = to.take_in(e, batch)
                 self.specs[e] = self.inputs[e].spec
         for e in link.ins[:1]:
-            self.specs[e] = _with_layout(link.node, self.specs[e], ctx.frames is not None)
-        a = link.resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
+            self.specs[e] = _with_layout(link.node, self.specs[e], ctx.sample_of is not None)
+        a = link.resolver.resolve(ctx)
         a.native, a.sample_of = to.native, to.sample_of(ctx)
         to.read(a, link.resolver)
         specs = [self.specs[e] for e in link.ins]
@@ -120,7 +117,7 @@ class Segment:
             try:
                 region = node.op.region(a, x, self.specs[link.outs[0]])
             except Exception as error:
-                raise self.explained(node, error) from None
+                raise explain_failure(self.ctx, node, error) from None
             if region is None:
                 continue
             windows, at = native.allocate((2, x.n, x.ndim), _INT64)
@@ -129,6 +126,24 @@ class Segment:
             if not native.call("settle_windows", at, at + windows.nbytes // 2, x.shape, x.n, x.ndim, whole):
                 raise InternalError(f"{node!r} asks for a region outside of its input")
             self.specs[link.ins[0]] = x.windowed(*windows)
+
+    def lay_out(self, e: Edge) -> tuple[Any, Any]:
+        """Returns the rows of an edge for memory that begins at address 0, and its `about` (PlanMemory), computed now
+        or recorded in a program."""
+        spec, native, frames = self.specs[e], self.to.native, self.to.sample_of(self.ctx)
+        rows, at_rows = native.allocate(spec.n, TENSOR)
+        about, at_about = native.allocate(2, _INT64)
+        numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), self.chain.made_of.guard_bytes
+        name, of = ("lay_out_batch", ()) if frames is None else ("lay_out_frames", (frames,))
+        try:
+            if not native.call(name, spec.stored, *numbers, *of, at_rows, at_about):
+                if frames is not None:
+                    check_frames(plain(spec.stored), plain(frames))
+                raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
+        except (MemoryError, ValueError) as error:
+            maker = next(n for n in self.chain.nodes if n.number == e[0])
+            raise explain_failure(self.ctx, maker, error) from None
+        return rows, about
 
     def fill_rows(self) -> list[tuple[kernels.Kernel, Any]]:
         """Fills the argument rows of all kernels."""
@@ -140,7 +155,7 @@ class Segment:
                     kernel = kernels.kernel(link.op.kernel_for(a, *around))
                     rows = self.to.fill_rows(kernel, self.ctx.n, link.op.params(a, *around), link.node.name)
                 except Exception as e:
-                    raise self.explained(link.node, e) from cause_of(e)
+                    raise explain_failure(self.ctx, link.node, e) from cause_of(e)
                 called.append((kernel, rows))
         return called
 

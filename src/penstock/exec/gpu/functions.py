@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import dtypes, kernels
+from ...core import dtypes
 from ...core.batch import Batch, Spec
 from ...gpu.batch import DeviceBatch
 from ...gpu.interchange import LEGACY_STREAM, LentSample, foreign
 from ...gpu.memory import Block
 from ...gpu.session import GpuPass
 from ...gpu.stream import ForeignStream, Stream
-from ...graph.node import Node, edge_of
-from ..arguments import Resolver
-from ..context import Context
 
 
 class Copy(NamedTuple):
@@ -40,7 +37,6 @@ class Arrays:
         """The batch; a copy if its owner keeps using the memory."""
         if batch.is_borrowed:
             batch = batch.packed_copy()
-            assert isinstance(batch, DeviceBatch)
             batch.used_on(self.stream)
         return batch
 
@@ -82,13 +78,16 @@ class Arrays:
         return batch
 
 
-class _Order:
-    """Keeps the GPU work of functions called in order in that order across streams, as they may reuse their own
-    arrays."""
+class Functions:
+    """The calls of one operator, batch by batch. Keeps their GPU work in order across streams, as functions may reuse
+    their own arrays."""
 
     def __init__(self) -> None:
         self._stream: Callable[[], Stream | None] = lambda: None  # of the last call
         self._work = 0  # the amount of work submitted to it by then
+
+    def arrays(self, gpu: GpuPass) -> Arrays:
+        return Arrays(gpu)
 
     @contextmanager
     def keep(self, turn: AbstractContextManager, stream: Stream) -> Iterator[None]:
@@ -101,23 +100,3 @@ class _Order:
             finally:
                 stream.asked()  # the function may have submitted work
                 self._stream, self._work = weakref.ref(stream), stream.work
-
-
-def runner(
-    node: Node, resolvers: dict[int, Resolver], turn: Callable[[Node, Context], AbstractContextManager]
-) -> Callable[[Context, kernels.Pool], None]:
-    """Returns the function that runs such an operator for one batch."""
-    from ..plan import run_batchwise  # imported here, as it imports this module
-
-    order = _Order()
-
-    def run(ctx: Context, pool: kernels.Pool) -> None:
-        for d in node.inputs:
-            batch = ctx.values[edge_of(d)]
-            if isinstance(batch, DeviceBatch):
-                batch.used_on(ctx.gpu.stream)
-        stream = ctx.gpu.stream
-        where = order.keep(turn(node, ctx), stream)
-        run_batchwise(node, resolvers[node.number], ctx, pool, where, Arrays(ctx.gpu))
-
-    return run

@@ -7,30 +7,29 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...core import kernels
-from ...core.batch import Batch, Spec
+from ...core.batch import Batch
 from ...core.errors import InternalError
 from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, ArgumentRows, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
-from ...gpu.session import GpuPass, LaunchArgument, Session
+from ...gpu.session import GpuPass, LaunchArgument, Packing, Session
 from ...graph.node import Edge
 from ..context import Context, Timing
+from ..cpu.plan import Outputs
 from ..cpu.wiring import share_slots
-from ..source_info import Origin, names_of, origins
 
 if TYPE_CHECKING:
     from .chain import GpuChain
 
-INPUT, MEMORY = range(2)
 IMAGE, WORKSPACE, OUTPUTS = range(3)  # memory regions: image, workspace, first output
 _ALIGNED = 256
 _TOGETHER = 128 << 10  # output batches of up to this many bytes in total share a block
@@ -39,7 +38,7 @@ _TOGETHER = 128 << 10  # output batches of up to this many bytes in total share 
 # Structs of kernels/core/gpu_plan.cpp.
 _PATCH = np.dtype([("at", "i8"), ("step", "i8"), ("n", "i8"), ("which", "i8")])
 _PART = np.dtype([("where", "u8"), ("at", "i8"), ("bytes", "i8")])
-_ROWS = np.dtype([("rows", "u8"), ("n", "i8"), ("source", "i4"), ("which", "i4")])
+_ROWS = np.dtype([("rows", "u8"), ("n", "i8")])
 _START = np.dtype(
     [("function", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("shared", "u4")]
     + [("n_tensors", "i4"), ("n_args", "i4"), ("has_scratch", "i4"), ("zeroed", "i8"), ("argument", LaunchArgument)],
@@ -49,22 +48,13 @@ _ARRAYS = [(name, "u8") for name in ("parts", "patches", "starts", "outputs")]
 _PLAN = np.dtype([*_ARRAYS, ("image_bytes", "i8"), *((f"n_{name}", "i4") for name, _ in _ARRAYS)])
 
 
-class Image:
-    """Data copied to the GPU at once. Offsets in it become addresses when a plan is started."""
+class Image(Packing):
+    """Arrays that are read and copied to the GPU each time a plan is started, as one image. Offsets in it become
+    addresses then."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[int, np.ndarray]] = []
+        super().__init__()
         self._patches: list[tuple[int, int, int, int]] = []
-        self.size = 0
-
-    def add(self, array: np.ndarray) -> int:
-        """Adds an array and returns its offset in the image. It is read each time a plan is started."""
-        if not array.flags.c_contiguous:
-            raise InternalError("a part of a plan is not contiguous")
-        at = self.size
-        self._parts.append((at, array))
-        self.size = at + (array.nbytes + 15 & ~15)
-        return at
 
     def add_rows(self, rows: np.ndarray, which: int | None) -> int:
         """As `add`, for tensor rows whose data are offsets from memory `which`; None: they are addresses."""
@@ -79,24 +69,10 @@ class Image:
 
     def packed(self) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         """The parts, the patches, and the arrays that must stay alive."""
+        if not all(array.flags.c_contiguous for _, array in self._parts):
+            raise InternalError("a part of a plan is not contiguous")
         parts = [(address(array), begin, array.nbytes) for begin, array in self._parts]
         return np.array(parts, _PART), np.array(self._patches, _PATCH), [array for _, array in self._parts]
-
-
-class Output(NamedTuple):
-    """An output batch of a segment. For a new batch, `rows` are for memory that begins at 0, and `about` is (2,): its
-    bytes, and whether all samples have one shape. For a batch that aliases the batch `root`, rows are offsets from
-    that."""
-
-    edge: Edge
-    spec: Spec
-    rows: np.ndarray
-    about: np.ndarray | None
-    source: int  # INPUT or MEMORY
-    which: int  # index of the input or memory that holds the batch or `root`
-    root: Edge | None
-    named: Origin  # origins of its samples
-    wanted: bool
 
 
 class GpuPlan:
@@ -106,7 +82,7 @@ class GpuPlan:
         wiring = chain.wiring
         self.numbers, self._inputs = [n.number for n in chain.nodes], chain.inputs
         memory = {e: OUTPUTS + k for k, e in enumerate(wiring.allocated)}
-        slots = share_slots([wiring.inner(chain.tensors([x])) for x in at.launches])
+        slots = share_slots([wiring.inner(x.tensors) for x in at.launches])
         memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
         # `about` of tensors within the chain, by workspace slot; they use a slot one after the other.
         self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
@@ -116,55 +92,28 @@ class GpuPlan:
         self._scratch, self._more_scratch = max((x.scratch for x in at.launches), default=0), at.more["scratch"]
         image = Image()
         starts = _starts(chain, ctx.gpu.session, ctx.n, at, image, memory)
-        named = origins(chain.links, chain.inputs, ctx.values)
-        self._makes = [
-            Output(e, at.specs[e], at.rows[e], at.about[e], MEMORY, memory[e], None, named.get(e), e in wiring.wanted)
-            for e in wiring.allocated
-        ]
-        self._views = []
-        for e in chain.seen:
-            root = wiring.root[e]
-            where = (MEMORY, memory[root]) if root in memory else (INPUT, chain.inputs.index(root))
-            self._views.append(Output(e, at.specs[e], at.views[e], None, *where, root, named.get(e), True))
-        outputs = [*self._makes, *self._views]
-        rows = np.array([(address(o.rows), len(o.rows), o.source, o.which) for o in outputs], _ROWS)
+        self._outputs = Outputs(chain, ctx, at)
+        rows = np.array([(address(o.rows), len(o.rows)) for o in self._outputs.made], _ROWS)
         parts, patches, alive = image.packed()
         self.nbytes, self._at_workspace = image.size, _aligned(image.size)
         arrays = parts, patches, starts, rows
         self._plan = np.array([(*map(address, arrays), image.size, *map(len, arrays))], _PLAN)
         self._at = address(self._plan)
-        self._started, self._n_rows = len(starts), sum(len(o.rows) for o in outputs)
+        self._started, self._n = len(starts), ctx.n
         self._alive = arrays, alive
-        self._of_inputs, self._of_outputs = ctypes.c_uint64 * len(self._inputs), ctypes.c_uint64 * len(outputs)
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(self._makes) + len(self._inner))
+        self._of_outputs = ctypes.c_uint64 * len(rows)
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(rows) + len(self._inner))
 
-    def _placed(self) -> tuple[int, list[int], list[Spec], list[int]]:
-        """For a batch: bytes of image and workspace, bytes and specs of the output batches, and the offsets of the
-        slots of inner tensors."""
+    def _workspace(self) -> tuple[int, list[int]]:
+        """For a batch: bytes of image and workspace, and the offsets of the slots of inner tensors."""
         scratch = max((int(x[0]) for x in self._more_scratch), default=0)
         end, inner = self._at_workspace + _aligned(max(scratch, self._scratch)), []
         for slot in self._inner:
             inner.append(end)
             end += _aligned(max(int(about[0]) for about in slot))
-        sizes, specs = [], []
-        for o in self._makes:
-            nbytes, dense = o.about.tolist()  # type: ignore[union-attr]
-            sizes.append(nbytes)
-            specs.append(spec := o.spec.copy())
-            spec._dense = bool(dense)
-        return end, sizes, specs, inner
+        return end, inner
 
-    def _rows_of_outputs(self, addresses: Any) -> list[np.ndarray]:
-        """Allocates the rows of all outputs in one array."""
-        memory, at = allocate(self._n_rows, TENSOR)
-        rows, first = [], 0
-        for k, o in enumerate((*self._makes, *self._views)):
-            addresses[k] = at + first * TENSOR.itemsize
-            rows.append(memory[first : first + len(o.rows)])
-            first += len(o.rows)
-        return rows
-
-    def _blocks(self, gpu: GpuPass, size: int, sizes: list[int]) -> tuple[list[Block], list[int]]:
+    def _blocks(self, gpu: GpuPass, size: int, sizes: Sequence[int]) -> tuple[list[Block], list[int]]:
         """Allocates memory for the output batches and, if there are launches, for the image as the last block. Returns
         the blocks and each batch's address. Small batches share a block."""
         ends = list(accumulate(map(_aligned, sizes))) if len(sizes) > 1 else ()
@@ -178,56 +127,44 @@ class GpuPlan:
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: None = None) -> None:
         """Makes the output batches and starts the launches that fill them. `begin` is when planning started."""
         gpu: GpuPass = ctx.gpu
-        values, stream = ctx.values, gpu.stream
-        inputs = self._of_inputs()
-        for k, e in enumerate(self._inputs):
-            batch = values[e]
-            if isinstance(batch, DeviceBatch):
-                batch.used_on(stream)
-            inputs[k] = batch.rows_address
-        size, sizes, specs, inner = self._placed()
+        values, stream, outputs = ctx.values, gpu.stream, self._outputs.made
+        for e in self._inputs:
+            values[e].used_on(stream)
+        size, inner = self._workspace()
+        placed = [o.placed() for o in outputs]
+        sizes = [nbytes for nbytes, _ in placed]
         try:
             blocks, places = self._blocks(gpu, size, sizes)
         except OutOfDeviceMemory as e:
-            e.asked, e.shared = [(o.edge[0], nbytes) for o, nbytes in zip(self._makes, sizes)], size
+            e.asked, e.shared = [(o.edge[0], nbytes) for o, nbytes in zip(outputs, sizes)], size
             raise
         base = blocks.pop() if self._started else None
-        outputs, memory = self._of_outputs(), self._of_memory()
-        rows = self._rows_of_outputs(outputs)
-        made: list[Batch] = []
-        for k, block in enumerate(blocks):
-            memory[OUTPUTS + k] = places[k]
-            made.append(new := DeviceBatch.at(stream, specs[k], rows[k], block))
-            new.rows_address, new._packed = outputs[k], specs[k]._dense
+        memory, rows_at = self._of_memory(), self._of_outputs()
+        all_rows, at = allocate((len(outputs), self._n), TENSOR)
+        made: dict[Edge, Batch] = {}
+        for k, (o, (_, spec), rows, block) in enumerate(zip(outputs, placed, all_rows, blocks)):
+            memory[OUTPUTS + k], rows_at[k] = places[k], at + k * self._n * TENSOR.itemsize
+            made[o.edge] = new = DeviceBatch.at(stream, spec, rows, block, rows_at[k])
+            new._packed = spec._dense
         native = time.monotonic_ns()
         staging = None
         if base is not None:
             staging = gpu.pinned(self.nbytes)
             memory[IMAGE], memory[WORKSPACE] = base.address, base.address + self._at_workspace
-            for k, at in enumerate(inner, OUTPUTS + len(made)):
-                memory[k] = base.address + at
+            for k, offset in enumerate(inner, OUTPUTS + len(made)):
+                memory[k] = base.address + offset
         times = gpu.times() if self._started else None
-        if self._started or self._n_rows:
-            arrays = ctypes.addressof(inputs), ctypes.addressof(memory), ctypes.addressof(outputs)
+        if self._started or outputs:
             events = (0, 0) if times is None else (times[0].handle, times[1].handle)
             to = 0 if staging is None else staging.address
+            arrays = ctypes.addressof(memory), ctypes.addressof(rows_at)
             failed = kernels.library().start_plan(self._at, *arrays, to, stream.handle, *events)
             stream.asked()
             if failed:
                 check(failed & 0xFFFFFFFF, f"starting launch {failed >> 32} of the operators {self.numbers}")
         if times is not None:
             gpu.session.timed(self.numbers[0], *times)
-        for o, batch in zip(self._makes, made):
-            if o.wanted:
-                batch.sources = names_of(o.named, values)
-                values[o.edge] = batch
-        of_roots = {o.edge: batch for o, batch in zip(self._makes, made)}
-        for k, o in enumerate(self._views, len(made)):
-            whole = of_roots.get(o.root) or values[o.root]  # type: ignore[index, arg-type]
-            names = names_of(o.named, values)
-            seen = whole.with_rows(o.spec.copy(), rows[k], whole.owners, names)
-            seen.rows_address = outputs[k]
-            values[o.edge] = seen
+        self._outputs.publish(made, values)
         ctx.timings.append(Timing("gpu", self.numbers, begin, time.monotonic_ns(), native))
 
 
@@ -245,9 +182,9 @@ def _starts(
         return starts
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
     root = chain.wiring.root
-    tensors = {e: (at.rows[e], memory.get(root.get(e, e))) for e in chain.tensors(launches)}
-    rows = {e: image.add_rows(*of_tensor) for e, of_tensor in tensors.items()}
-    shapes = {e: image.add(at.shapes[e].array) for e in dict.fromkeys(chain.shapes(launches))}
+    edges = dict.fromkeys(e for x in launches for e in x.tensors)
+    rows = {e: image.add_rows(at.rows[e], memory.get(root.get(e, e))) for e in edges}
+    shapes = {e: image.add(tensors.array) for e, tensors in at.shapes.items()}
     begun = set()  # groups, by first call: the launches of a group share their scratch
     for start, x in zip(starts, launches):
         group = x.calls[0]
@@ -257,7 +194,7 @@ def _starts(
         start["has_scratch"] = group in begun
         start["function"] = session.function(x.source, x.entry, x.shared)
         start["grid"], start["block"], start["shared"] = x.grid, x.block, x.shared
-        places = [rows[e] for e in chain.tensors([x])] + [shapes[e] for e in chain.shapes([x])]
+        places = [rows[e] for e in x.tensors] + [shapes[e] for e in x.shapes]
         argument = start["argument"]
         argument["n"], start["n_tensors"], start["n_args"] = n, len(places), len(x.calls)
         argument["tensors"][: len(places)], argument["args"][: len(x.calls)] = places, [args[c] for c in x.calls]

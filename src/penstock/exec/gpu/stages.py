@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ...core import kernels
 from ...core.batch import Batch, Borrowed, Kept
-from ...core.op import Arguments
 from ...core.source_name import joined
 from ...gpu.batch import DeviceBatch, upload, upload_small
 from ...gpu.session import GpuPass, Session
@@ -22,11 +20,11 @@ from ..context import Context, Timing, cause_of, explain_failure
 from ..cpu.wiring import inputs_of
 
 
-def runner(stage: Stage, resolvers: dict[int, Resolver]) -> Callable[[Context, kernels.Pool], None]:
+def runner(stage: Stage, resolver: Resolver) -> Callable[[Context, kernels.Pool], None]:
     """Returns the function that runs a stage of kind "operator", "upload" or "download" for one batch."""
     node = stage.nodes[0]
     if stage.kind == "operator":
-        return OperatorStage(node, resolvers[node.number]).run
+        return OperatorStage(node, resolver).run
     if stage.kind == "upload":
         return _Uploads(stage.nodes).run
     return lambda ctx, pool: _transfer(ctx, node, _download)
@@ -46,20 +44,17 @@ class OperatorStage:
     def __init__(self, node: Node, resolver: Resolver):
         self.node = node
         self._inputs = inputs_of(node)
-        self._arguments = partial(_arguments, resolver)
-        call = StageCall(node.op, node.number, tuple(self._inputs), tuple(node.args), self._arguments)
+        call = StageCall(node.op, node.number, tuple(self._inputs), tuple(node.args), resolver.resolve)
         self._stage = stage_of(node.op)(call)
 
     def run(self, ctx: Context, pool: kernels.Pool) -> None:
         begin = time.monotonic_ns()
         node, gpu, values = self.node, ctx.gpu, ctx.values
         inputs = [values[e] for e in self._inputs]
-
-        batch = StageBatch(ctx.n, gpu, pool, inputs, lambda: self._arguments(ctx), gpu.doubted.get(node.number), ctx)
+        batch = StageBatch(ctx, pool, inputs, gpu.doubted.get(node.number))
         try:
             for x in inputs:
-                if isinstance(x, DeviceBatch):
-                    x.used_on(gpu.stream)
+                x.used_on(gpu.stream)
             out = self._stage.run(batch)
         except Exception as e:
             raise explain_failure(ctx, node, e) from cause_of(e)
@@ -69,10 +64,6 @@ class OperatorStage:
         out.sources = joined([x.sources for x in inputs])
         values[node.number, 0] = out
         ctx.timings.append(Timing("gpu", [node.number], begin, time.monotonic_ns(), batch.native_ns))
-
-
-def _arguments(resolver: Resolver, ctx: Context) -> Arguments:
-    return resolver.resolve(ctx.n, ctx.epoch, ctx.position, ctx.values)
 
 
 def _transfer(ctx: Context, node: Node, move: Callable[[GpuPass, Batch], Batch]) -> None:

@@ -47,7 +47,8 @@ class Executor:
         self.reads_ahead = 0 if producer.is_away else plan.batches_read_ahead
         self.merging = Merging(plan, producer.is_away)
         self._ahead = 0  # number of tickets requested ahead and not needed yet; guarded by `_sharing`
-        self._to_merge: list[Ticket] = []  # requested, but too few yet to be merged
+        # Requested, but not given to the threads: one that `share` makes itself, or too few yet to be merged.
+        self._held: list[Ticket] = []
         self._seen: State | None = None  # after the last batch returned; None if nothing is in flight
         self.rows: np.ndarray | None = None  # which samples of its iteration are in the last batch
         self._left_ns = 0  # when the last batch was returned
@@ -86,10 +87,12 @@ class Executor:
             self._ahead += ahead
             self._workers.make_up_to(self._first_that_is_only_read())
             if at_once and len(self._tickets) == 1 and self._makes_at_once():
-                ticket.is_waiting = True
+                self._held.append(ticket)
             else:
                 self._begin(self._tickets[0])
-                self._ask(ticket)
+                self._held.append(ticket)
+                if len(self._held) >= self.merging.size:
+                    self._ask_held()
         self.statistics.worked(begin)
 
     def call_sources(self, batch_size: int) -> bool:
@@ -169,10 +172,11 @@ class Executor:
             ticket = self._tickets[0]
             begin = time.monotonic_ns()
             with in_range("wait for a batch"):
-                if ticket.is_waiting:
+                if self.plan.is_prompt and self._is_held(ticket):
+                    self._held.clear()
                     self._workers.make(ticket)
-                elif self._to_merge and self._to_merge[0] is ticket:
-                    self._ask_merged()
+                else:
+                    self._begin(ticket)
                 self._workers.wait(ticket)
             waited = time.monotonic_ns() - begin
             self.statistics.waited(waited)
@@ -203,26 +207,15 @@ class Executor:
         return self.plan.is_prompt and self._production.is_brief()
 
     def _begin(self, ticket: Ticket) -> None:
-        if ticket.is_waiting:
-            ticket.is_waiting = False
-            self._workers.ask(ticket)
-        elif self._to_merge and self._to_merge[0] is ticket:
-            self._ask_merged()
+        if self._is_held(ticket):
+            self._ask_held()
 
-    def _ask(self, ticket: Ticket) -> None:
-        """Queues a batch; merged batches, once there are enough or the consumer waits."""
-        if self.merging.size == 1:
-            self._ask_merged()
-            self._workers.ask(ticket)
-            return
-        self._to_merge.append(ticket)
-        if len(self._to_merge) >= self.merging.size:
-            self._ask_merged()
+    def _is_held(self, ticket: Ticket) -> bool:
+        return bool(self._held) and self._held[0] is ticket
 
-    def _ask_merged(self) -> None:
-        tickets, self._to_merge = self._to_merge, []
-        if tickets:
-            self._workers.ask(MergedTicket(tickets) if len(tickets) > 1 else tickets[0])
+    def _ask_held(self) -> None:
+        tickets, self._held = self._held, []
+        self._workers.ask(MergedTicket(tickets) if len(tickets) > 1 else tickets[0])
 
     def drain(self) -> None:
         """Drops all requested batches. Sources that can go back return to the state before them."""
@@ -285,7 +278,7 @@ class Executor:
         self._workers.stop()
         if self._sharing.acquire(blocking=False):  # otherwise a consumer is just being told that it is closed
             self._tickets.clear()  # and frees the memory of batches made ahead
-            self._to_merge.clear()
+            self._held.clear()
             self._sharing.release()
         for node in self.plan.sources:
             self.plan.source_op(node).close()

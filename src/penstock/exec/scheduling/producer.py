@@ -21,8 +21,6 @@ from .policy import Policy
 
 _MAX_ATTEMPTS = 1000
 _MAX_IO_THREADS = 4
-# The outputs, or the samples that can't be processed, as in BadSamples.
-Started = list[Batch] | dict[int, tuple[Node, str, str]]
 Loaded = tuple[Context, dict[int, Picks], int]  # the int: how often samples were replaced
 
 
@@ -109,35 +107,39 @@ class Producer:
             self._record(ctx, bad)
         return sorted(bad)
 
-    def start(self, ctx: Context) -> Started:
-        """The part of `produce` before waiting for the GPU; requires loaded samples."""
+    def start(self, ctx: Context) -> list[Batch] | None:
+        """The part of `produce` before waiting for the GPU; requires loaded samples. None if some can't be processed:
+        they are in `ctx.failed`."""
+        return self._start(self.plan, ctx)
+
+    def _start(self, plan: Plan, ctx: Context) -> list[Batch] | None:
         try:
-            return self.plan.start(ctx, self.pool)
+            return plan.start(ctx, self.pool)
         except BadSamples as bad:
-            return bad.samples
+            ctx.failed = bad.samples
+            return None
 
     def produce(
-        self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: Started | None = None
+        self, ctx: Context, picks: dict[int, Picks], attempt: int = 0, started: list[Batch] | None = None
     ) -> tuple[list[Batch], np.ndarray]:
         """Returns the outputs for the picks, and which rows of the iteration they are. Samples that fail before any
-        pixel is processed are replaced or left out first. `started` is the result of `start` for them."""
+        pixel is processed are replaced or left out first. `started` is the result of `start` for them, if it was
+        called."""
         loaded = bool(ctx.values) or not self.plan.sources
         while True:
-            if isinstance(started, dict):
-                bad = started
-            else:
-                try:
-                    if not loaded:
-                        ctx, picks, attempt = self.load(ctx, picks, attempt)
-                        loaded = True
-                    if started is None:
-                        started = self.plan.start(ctx, self.pool)
+            try:
+                if not loaded:
+                    ctx, picks, attempt = self.load(ctx, picks, attempt)
+                    loaded = True
+                if started is None and not ctx.failed:
+                    started = self.start(ctx)
+                if started is not None:
                     outputs = self.plan.settle(ctx, self.pool, started)
                     break
-                except BadSamples as e:
-                    bad = e.samples
-            self._record(ctx, bad)
-            ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(bad)), attempt)
+            except BadSamples as bad:
+                ctx.failed = bad.samples
+            self._record(ctx, ctx.failed)
+            ctx, picks, attempt = self._without(ctx, picks, np.array(sorted(ctx.failed)), attempt)
             started, loaded = None, False
         self.record_timings(ctx)
         if not ctx.failed:

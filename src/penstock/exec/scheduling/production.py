@@ -129,8 +129,7 @@ class Production:
             if context.values or not self.plan.sources:
                 ticket.started = self.producer.start(context)
                 self._took = (*self._took[1 - SCHEDULING.batches_remembered :], time.monotonic_ns() - now)
-                if context.gpu is not None and isinstance(ticket.started, list):
-                    ticket.waits = True
+                if context.gpu is not None and ticket.started is not None:
                     return
             self._complete(ticket, context)
         finally:
@@ -141,7 +140,7 @@ class Production:
     def settle(self, ticket: Ticket) -> None:
         """Waits for the GPU, and completes the batch."""
         assert ticket.context is not None
-        begin, ticket.waits = clocks(), False
+        begin = clocks()
         try:
             self._complete(ticket, ticket.context)
         finally:

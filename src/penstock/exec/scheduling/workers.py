@@ -36,7 +36,7 @@ class Ticket:
 
     __slots__ = (
         *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
-        *("index", "is_brief", "is_waiting", "outputs", "picks", "position", "rows", "started", "waits"),
+        *("index", "is_brief", "outputs", "picks", "position", "rows", "started"),
     )
 
     def __init__(self, index: int, batch_size: int, ahead: bool = False):
@@ -53,9 +53,7 @@ class Ticket:
         self.dropped = False  # cancelled; nobody will take it
         self.closed = False  # the pipeline was closed before it was made
         self.is_brief = False  # the previous batches took little time
-        self.started: Any = None  # the started outputs, if the GPU must be waited for
-        self.waits = False  # whether the GPU must be waited for
-        self.is_waiting = False  # not queued: the consumer makes it
+        self.started: list[Batch] | None = None  # the outputs, if the GPU must be waited for
         self._made = threading.Lock()  # held until done
         self._made.acquire()
 
@@ -206,7 +204,6 @@ class Workers:
 
     def make(self, ticket: Ticket) -> None:
         """Makes a batch in the calling thread; it must not have been queued."""
-        ticket.is_waiting = False
         try:
             for task in ("load", "run"):
                 if not _work(self, self._production, ticket, task, is_users=True):
@@ -307,7 +304,7 @@ def _settle_loop(workers: Workers, production: weakref.ref[Production], todo: _Q
 
 def _hand_on(ticket: Ticket, started: _Queue) -> None:
     """Finishes a ticket after a successful task, or hands it on if the GPU must be waited for."""
-    if ticket.waits:
+    if ticket.started is not None:
         started.put(ticket)
     else:
         ticket.context = None
@@ -346,7 +343,7 @@ def _make_apart(workers: Workers, reference: weakref.ref[Production], ticket: Ti
     """Makes each part of a failed merged batch by itself, so that only bad parts fail."""
     for part in ticket.parts:
         if _work(workers, reference, part, "load") and _work(workers, reference, part, "run"):
-            if not part.waits or _work(workers, reference, part, "settle"):
+            if part.started is None or _work(workers, reference, part, "settle"):
                 part.context = None
                 part.finish()
 

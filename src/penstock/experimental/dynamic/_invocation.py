@@ -87,7 +87,7 @@ class Invocation:
             raise self.error.with_traceback(None)
         for value in self.values:
             if wait and value is not None and not value.on_host:
-                value.wait()  # type: ignore[attr-defined]
+                value.wait()
 
     def is_wanted(self) -> bool:
         """Whether its outputs can still be read."""

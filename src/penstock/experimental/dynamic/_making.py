@@ -240,7 +240,7 @@ def joined(parts: list[Samples], layout: str) -> Samples:
         sources = [s for p in parts for s in (p.sources or [""] * len(p))]
     if not first.on_host:
         for p in parts:
-            p.wait()  # type: ignore[attr-defined]
+            p.wait()
     return first.with_rows(spec, rows, owners, sources)
 
 

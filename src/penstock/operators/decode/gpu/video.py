@@ -36,7 +36,7 @@ class VideoDecoding(GpuStage):
         return "decoding by the GPU's video engines, and by the CPU what they don't decode"
 
     def run(self, batch: StageBatch) -> DeviceBatch:
-        a, op, gpu = batch.arguments(), self.call.op, batch.gpu
+        a, op, gpu = self.call.arguments(batch.context), self.call.op, batch.gpu
         specs = [b.spec for b in batch.inputs]
         a.batches = list(batch.inputs)
         op.plan(a, *specs)

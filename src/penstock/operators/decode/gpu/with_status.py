@@ -37,7 +37,7 @@ class KernelWithStatus(GpuStage):
         self._fusions: dict[str, Fusion] = {}  # by kernel
 
     def run(self, batch: StageBatch) -> DeviceBatch:
-        a, op, gpu, inputs = batch.arguments(), self.call.op, batch.gpu, batch.inputs
+        a, op, gpu, inputs = self.call.arguments(batch.context), self.call.op, batch.gpu, batch.inputs
         specs = [b.spec for b in inputs]
         op.plan(a, *specs)
         spec = op.outputs(a, *specs)

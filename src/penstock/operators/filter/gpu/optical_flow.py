@@ -35,7 +35,7 @@ class OpticalFlowStage(GpuStage):
         flows_of(session).check(_settings(op))
 
     def run(self, batch: StageBatch) -> DeviceBatch:
-        a, gpu, inputs = batch.arguments(), batch.gpu, batch.inputs
+        a, gpu, inputs = self.call.arguments(batch.context), batch.gpu, batch.inputs
         specs = [b.spec for b in inputs]
         self.call.op.plan(a, *specs)
         spec = self.call.op.outputs(a, *specs)
