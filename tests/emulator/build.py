@@ -53,7 +53,7 @@ def build() -> dict[str, str]:
         "PENSTOCK_NVCUVID": folder / "libnvcuvid.so",
     }
     for library, source in zip(libraries.values(), ("driver.cpp", "nvrtc.cpp", "optical_flow.cpp", "nvcuvid.cpp")):
-        command = [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-pthread", f"-I{_KERNELS}"]
+        command = [compiler, "-std=c++17", "-O2", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-pthread", f"-I{_KERNELS}"]
         command += [f'-DSHIM="{folder / "shim.h"}"', f'-DOPTIONS="{options}"', str(HERE / source), "-ldl"]
         _make(library, command)
     return {k: str(v) for k, v in libraries.items()}
