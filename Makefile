@@ -40,7 +40,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle ray check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
+.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle environments ray check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -71,6 +71,8 @@ else
 	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
 	  -k "paddle or test_strict"
 endif
+
+environments: $(if $(TF),$(VENV)/.beside-tf) $(if $(PADDLE),$(VENV)/.beside-paddle) ## install the environments of `frameworks`
 
 # Not part of continuous integration: Ray takes seconds to start each worker, and the server is a large download.
 ray: build $(VENV)/.beside-ray $(VENV)/.beside-triton ## run the tests of workers, Ray Data and Triton on the real ones, in environments of their own

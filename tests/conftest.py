@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+# Several processes of pytest share the processor, which OpenMP's threads (PyTorch's) keep busy while they wait.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "emulator")]
 
 
@@ -26,10 +28,16 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [x for x in items if x in chosen]
 
 
-def pytest_collection_finish(session):
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
     """The tests consist of millions of objects, which each full garbage collection would traverse."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_configure(config):

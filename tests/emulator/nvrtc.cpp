@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An NVRTC that hands CUDA C++ to the C++ compiler ($CXX or g++) with shim.h in front and gives the shared library back
-// as the "cubin". Libraries are kept in PENSTOCK_EMULATOR_CACHE by the preprocessed text.
+// as the "cubin". Libraries are kept in PENSTOCK_EMULATOR_CACHE by the preprocessed text. g++ reads shim.h precompiled
+// (see build.py): nine tenths of the text would otherwise be that of the standard library's headers.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,9 +71,10 @@ bool compile(Program &p, const std::string &includes) {
   const std::string compiler = cxx ? cxx : "g++", folder = cache_folder();
   const std::string base = folder + "/" + std::to_string(getpid()) + "_" + std::to_string((uintptr_t)&p);
   std::ofstream(base + ".cpp") << p.source;
-  const bool found = run(compiler + " -E -P -std=c++17 -U_FORTIFY_SOURCE -include " + quoted(SHIM) + includes + " " +
-                             base + ".cpp -o " + base + ".ii",
-                         p.log);
+  // With the options that the header was compiled with; the text then names it, and begins behind it.
+  const std::string flags = std::string(" ") + OPTIONS + " ";
+  const bool found = run(
+      compiler + flags + "-E -P -include " + quoted(SHIM) + includes + " " + base + ".cpp -o " + base + ".ii", p.log);
   std::string text = read_file(base + ".ii");
   unlink((base + ".cpp").c_str());
   if (!found) return false;
@@ -81,16 +83,15 @@ bool compile(Program &p, const std::string &includes) {
     entries += "extern \"C\" void emulated_" + name + "(const void *a) { emulated_call(" + name + ", a); }\n" +
                "extern \"C\" const int emulated_size_" + name + " = emulated_size(" + name + ");\n";
   text += entries;
-  // Shared memory is static memory of templates, which the linker would share among kernels of one name ("unique").
-  std::string flags = " -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -w ";
-  if (compiler.find("clang") == std::string::npos) flags += "-fno-gnu-unique ";
   char name[64];
   snprintf(name, sizeof name, "/%016zx%08zx.so", std::hash<std::string>()(text + compiler + flags), text.size());
   const std::string library = folder + name;
   if (access(library.c_str(), R_OK) != 0) {
     std::ofstream(base + ".ii") << text;
-    // Poisoned reads and strict aliasing are the kernels' business; speed hardly matters.
-    if (!run(compiler + " -x c++-cpp-output -std=c++17" + flags + base + ".ii -o " + base + ".so", p.log)) {
+    // What a kernel needs of libraries is mathematics: to look through the others takes half of the linker's time.
+    if (!run(compiler + flags + "-shared -nostdlib -x c++-cpp-output " + base + ".ii -x none -lm -lgcc -o " + base +
+                 ".so",
+             p.log)) {
       unlink((base + ".ii").c_str());
       return false;
     }

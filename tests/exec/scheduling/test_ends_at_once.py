@@ -97,9 +97,14 @@ def parts_of(pipe):
     yield from (chain for chains in pipe._plan.chains.values() for chain in chains)
 
 
-@pytest.fixture
-def without_collector():
+@pytest.fixture(scope="module")
+def collected():
+    """What other tests have left is gone."""
     gc.collect()
+
+
+@pytest.fixture
+def without_collector(collected):
     gc.disable()
     yield
     gc.enable()
