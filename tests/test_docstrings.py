@@ -16,6 +16,7 @@ NEEDS = {
     "penstock.plugin.pytorch": "torch",
     "penstock.plugin.jax": "jax",
     "penstock.plugin.jax.clu": "clu",
+    "penstock.plugin.lightning": "lightning",
     "penstock.plugin.paddle": "paddle",
     "penstock.plugin.ray": "ray",
     "penstock.plugin.tf": "tensorflow",

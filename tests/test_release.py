@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import advisories  # noqa: E402
+import build_wheel  # noqa: E402
 import release  # noqa: E402
 from wheel_codecs import build as codecs  # noqa: E402
 
@@ -191,6 +192,15 @@ def test_a_fix_in_a_debian_revision_counts_if_its_patches_are_applied(monkeypatc
         and advisories.is_fixed("x", "1.2.2-4")
         and not advisories.is_fixed("x", "1.2.2-5")
     )
+
+
+def test_a_patch_of_ours_fixes_what_it_is_named_after(monkeypatch, tmp_path):
+    found = advisories.read("checked 2026-11-01\nfixed libzstd CVE-2030-0001 99.0-1\n")
+    assert len(advisories.open_ones(found)) == 1
+    monkeypatch.setattr(codecs, "patches", lambda package: [tmp_path / "CVE-2030-0001.patch"] * (package == "libzstd"))
+    assert advisories.open_ones(found) == []
+    component = next(c for c in build_wheel.bill_of_materials("x-1-y")["components"] if c["name"] == "libzstd")
+    assert component["pedigree"]["patches"][0]["resolves"] == [{"type": "security", "id": "CVE-2030-0001"}]
 
 
 def test_changelogs():

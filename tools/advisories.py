@@ -5,8 +5,9 @@
     python tools/advisories.py refresh     writes that list anew from Debian's source packages (needs apt and a network)
 
 Debian's changelogs name the CVE numbers that a version fixes. A fix in an upstream release is ours if we build that
-release or a later one; one in a Debian revision if we apply the patches of that revision (sources.txt). Where a mirror
-lacks the sources of a version but has its packages, the changelog is read from one of those.
+release or a later one; one in a Debian revision if we apply the patches of that revision (sources.txt), or one of ours
+(patches/PACKAGE/CVE.patch). Where a mirror lacks the sources of a version but has its packages, the changelog is read
+from one of those.
 """
 
 from __future__ import annotations
@@ -99,11 +100,13 @@ def is_fixed(package: str, fixed_in: str) -> bool:
 
 
 def open_ones(found: Advisories) -> list[str]:
-    """What is neither fixed in our sources nor accepted."""
+    """What is neither fixed in our sources, nor by a patch of ours, nor accepted."""
     return [
         f"{package} {'-'.join(filter(None, ours(package)))}: {cve} is fixed in Debian's {version}"
         for (package, cve), version in sorted(found.fixed_in.items())
-        if not is_fixed(package, version) and (package, cve) not in found.accepted
+        if not is_fixed(package, version)
+        and (package, cve) not in found.accepted
+        and cve not in {patch.stem for patch in codecs.patches(package)}
     ]
 
 

@@ -53,8 +53,15 @@ cp -r src tests kernels examples pyproject.toml tools "$out/tree"
 cp "$out/wheel/penstock/libpenstock.so" "$out/tree/src/penstock/"
 cp -r "$out/wheel/penstock.libs" "$out/tree/src/"
 cd "$out/tree"
-[ $# -gt 0 ] || set -- --every 10 tests/kernels tests/operators
 # No GPU is emulated beside the processor; processes are not started in emulated ones.
-exec qemu-aarch64 -L "$root" -E PENSTOCK_TEST_GPU=1 -E PENSTOCK_TEST_EMULATED=1 -E PYTHONPATH="$out/site:$out/tree/src" \
-  -E LD_LIBRARY_PATH="$root/usr/lib/$triple:$root/lib/$triple" "$root/usr/bin/$python" \
-  -m pytest -q -p no:cacheprovider -k "not gpu and not fork and not spawn" "$@"
+tests() {
+  qemu-aarch64 -L "$root" -E PENSTOCK_TEST_GPU=1 -E PENSTOCK_TEST_EMULATED=1 -E PYTHONPATH="$out/site:$out/tree/src" \
+    -E LD_LIBRARY_PATH="$root/usr/lib/$triple:$root/lib/$triple" "$root/usr/bin/$python" \
+    -m pytest -q -p no:cacheprovider -k "not gpu and not fork and not spawn" "$@"
+}
+if [ $# -gt 0 ]; then
+  tests "$@"
+else
+  tests tests/kernels tests/operators/decode
+  tests --every 10 --ignore=tests/operators/decode tests/operators
+fi

@@ -41,6 +41,14 @@ def run(*command: object, **variables: str) -> str:
     return result.stdout
 
 
+def pedigree(package: str) -> dict:
+    """The vulnerabilities that patches of ours fix."""
+    fixes = [
+        {"type": "backport", "resolves": [{"type": "security", "id": patch.stem}]} for patch in codecs.patches(package)
+    ]
+    return {"pedigree": {"patches": fixes}} if fixes else {}
+
+
 def bill_of_materials(name: str) -> dict:
     """What the wheel is made of, in CycloneDX's words, for programs that look for known vulnerabilities."""
     components = [
@@ -51,6 +59,7 @@ def bill_of_materials(name: str) -> dict:
             "licenses": [{"expression": codec.licence}],
             "purl": f"pkg:deb/debian/{codec.package}@{codecs.debian_version(codec.package)}?arch=source",
             "hashes": [{"alg": "SHA-256", "content": codecs.sources()[codec.package][0][0]}],
+            **pedigree(codec.package),
         }
         for codec in codecs.CODECS
     ]

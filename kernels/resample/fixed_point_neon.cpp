@@ -33,13 +33,12 @@ struct Rows {
     constexpr int kStep = kBlock * kVectors;
     const int count = kTaps ? kTaps : taps;
     const uint16x8_t start = vdupq_n_u16((uint16_t)(0x8000 + count / 2));
-    uint8_t upper[kMostFixedTaps], lower[kMostFixedTaps];
-    for (int t = 0; t < count; t++) upper[t] = (uint8_t)(weights[t] >> 8), lower[t] = (uint8_t)weights[t];
     for (int i = 0;; i = std::min(i + kStep, n - kStep)) {
       uint16x8_t low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; v++) low[v] = high[v] = start;
       for (int t = 0; t < count; t++) {
-        const uint8x16_t a = vdupq_n_u8(upper[t]), b = vdupq_n_u8(lower[t]);
+        const uint8x16x2_t weight = vld2q_dup_u8((const uint8_t *)(weights + t));
+        const uint8x16_t a = weight.val[1], b = weight.val[0];
         const uint8_t *row = rows[t] + i;
         for (int v = 0; v < kVectors; v++) {
           const uint8x16_t x = vld1q_u8(row + kBlock * v);
@@ -99,8 +98,8 @@ void vertical_signed(int16_t *out, const uint8_t *const *rows, const int16_t *we
   loop(out, rows, weights, taps, n, shift);
 }
 
-// In group_base: begin of each pixel's input. In group_weights: its weights, padded with zeros to a multiple of four.
-// Both are padded to a multiple of eight pixels.
+// In group_base: begin of each pixel's input, in bytes. In group_weights: its weights, padded with zeros to a multiple
+// of four. Both are padded to a multiple of eight pixels, and the weights by four, as vectors of eight are loaded.
 constexpr int kPixels = 8;
 
 int padded_taps(const Taps &t) { return (t.k + 3) & ~3; }
@@ -112,14 +111,16 @@ void prepare(Taps &t, int channels) {
   t.group_channels = channels;
   const int padded = (t.n + kPixels - 1) & ~(kPixels - 1), each = padded_taps(t);
   t.group_base.resize(padded);
-  t.group_weights.assign((size_t)padded * each, 0);
+  t.group_weights.assign((size_t)padded * each + 4, 0);
   for (int j = 0; j < padded; j++) {
     const int from = std::min(j, t.n - 1);
-    t.group_base[j] = (t.first[from] - t.lo) * channels;
+    t.group_base[j] = (t.first[from] - t.lo) * channels * (int)sizeof(int16_t);
     const int16_t *w = t.fixed.data() + (size_t)from * t.stride;
     std::copy(w, w + t.k, t.group_weights.data() + (size_t)j * each);
   }
 }
+
+inline const int16_t *input(const int16_t *row, int32_t base) { return (const int16_t *)((const char *)row + base); }
 
 // Converts eight sums to bytes. kUpper: the shift is at least 16, so the upper halves are enough.
 template <bool kUpper>
@@ -137,8 +138,9 @@ inline uint8x8_t finish(int32x4_t a, int32x4_t b, int shift) {
 template <int C>
 inline void four_pixels(const int16_t *row, const int32_t *base, const int16_t *w, int taps, int32x4_t total[C]) {
   int32x4_t sum[C][4];
+#pragma GCC unroll 4  // otherwise the sums are stored and loaded again
   for (int j = 0; j < 4; j++, w += taps) {
-    const int16_t *p = row + base[j];
+    const int16_t *p = input(row, base[j]);
     int k = 0;
     for (int c = 0; c < C; c++) sum[c][j] = vdupq_n_s32(0);
     for (; k + 8 <= taps; k += 8, p += 8 * C) {
@@ -175,12 +177,14 @@ void by_taps(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) 
   const int32x4_t bias = vdupq_n_s32(row_bias(format));
   const int32_t *base = t.group_base.data();
   const int16_t *w = t.group_weights.data();
-  for (int j = 0; j < t.n; j += kPixels, out += kPixels * C, base += kPixels, w += kPixels * taps) {
+  for (int left = t.n; left > 0; left -= kPixels, out += kPixels * C, base += kPixels, w += kPixels * taps) {
     int32x4_t a[C], b[C];
     four_pixels<C>(row, base, w, taps, a);
+    // Only then the others: the compiler would mix both, for which there are not enough registers.
+    if (C == 3) asm("" : "+r"(row) : "w"(a[0]), "w"(a[1]), "w"(a[C - 1]));
     four_pixels<C>(row, base + 4, w + 4 * taps, taps, b);
     for (int c = 0; c < C; c++) a[c] = vaddq_s32(a[c], bias), b[c] = vaddq_s32(b[c], bias);
-    uint8_t end[kPixels * C], *to = j + kPixels <= t.n ? out : end;
+    uint8_t end[kPixels * C], *to = left >= kPixels ? out : end;
     if constexpr (C == 3) {
       uint8x8x3_t pixels;
       for (int c = 0; c < C; c++) pixels.val[c] = finish<kUpper>(a[c], b[c], shift);
@@ -188,7 +192,7 @@ void by_taps(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) 
     } else {
       vst1_u8(to, finish<kUpper>(a[0], b[0], shift));
     }
-    if (to == end) memcpy(out, end, (size_t)(t.n - j) * C);
+    if (to == end) memcpy(out, end, (size_t)left * C);
   }
 }
 
@@ -213,39 +217,41 @@ inline int32x4_t add_pair(int32x4_t sum, const int16_t *p, int16x8_t w) {
   return vmlal_laneq_s16(sum, vld1_s16(p + C), w, kLane + 1);
 }
 
-template <int C, int kLane>
-inline int32x4_t add_pair(int32x4_t sum, const int16_t *p, int16x4_t w) {
-  const int16x8_t x = vld1q_s16(p);
-  sum = vmlal_lane_s16(sum, vget_low_s16(x), w, kLane);
-  if (C == 4) return vmlal_high_lane_s16(sum, x, w, kLane + 1);
-  return vmlal_lane_s16(sum, vld1_s16(p + C), w, kLane + 1);
-}
-
 // kPairs: 0 if not known at compile time.
 template <int C, int kPairs, bool kUpper>
 void by_channels(uint8_t *out, const int16_t *row, const Taps &t, RowFormat format) {
-  const int taps = padded_taps(t), total = t.n * C, shift = row_shift(format), pairs = kPairs ? kPairs : (t.k + 1) / 2;
+  const int taps = kPairs ? (kPairs + 1) / 2 * 4 : padded_taps(t), total = t.n * C, shift = row_shift(format),
+            pairs = kPairs ? kPairs : (t.k + 1) / 2;
   const int32x4_t bias = vdupq_n_s32(row_bias(format));
   const uint8x16_t squeeze = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15};
   const int32_t *base = t.group_base.data();
   const int16_t *w = t.group_weights.data();
   for (int i = 0; i < total; i += 4 * C, base += 4) {
     int32x4_t s[4];
-    if constexpr (kPairs == 1) {  // taps are 4: the weights of two pixels in a vector
+    if constexpr (kPairs == 1 || kPairs == 2) {  // taps are 4: the weights of two pixels in a vector
       for (int j = 0; j < 4; j += 2, w += 8) {
+        const int16_t *p = input(row, base[j]), *q = input(row, base[j + 1]);
         const int16x8_t both = vld1q_s16(w);
-        s[j] = add_pair<C, 0>(bias, row + base[j], both), s[j + 1] = add_pair<C, 4>(bias, row + base[j + 1], both);
+        s[j] = add_pair<C, 0>(bias, p, both), s[j + 1] = add_pair<C, 4>(bias, q, both);
+        if (kPairs == 2)
+          s[j] = add_pair<C, 2>(s[j], p + 2 * C, both), s[j + 1] = add_pair<C, 6>(s[j + 1], q + 2 * C, both);
       }
     } else {
       for (int j = 0; j < 4; j++, w += taps) {
-        const int16_t *p = row + base[j];
+        const int16_t *p = input(row, base[j]);
         s[j] = bias;
         int k = 0;
-        for (; k + 1 < pairs; k += 2, p += 4 * C) {
-          const int16x4_t four = vld1_s16(w + 2 * k);
-          s[j] = add_pair<C, 2>(add_pair<C, 0>(s[j], p, four), p + 2 * C, four);
+        for (; k + 3 < pairs; k += 4, p += 8 * C) {
+          const int16x8_t eight = vld1q_s16(w + 2 * k);
+          s[j] = add_pair<C, 2>(add_pair<C, 0>(s[j], p, eight), p + 2 * C, eight);
+          s[j] = add_pair<C, 6>(add_pair<C, 4>(s[j], p + 4 * C, eight), p + 6 * C, eight);
         }
-        if (k < pairs) s[j] = add_pair<C, 0>(s[j], p, vld1_s16(w + 2 * k));
+        if (k < pairs) {
+          const int16x8_t some = vld1q_s16(w + 2 * k);
+          s[j] = add_pair<C, 0>(s[j], p, some);
+          if (k + 1 < pairs) s[j] = add_pair<C, 2>(s[j], p + 2 * C, some);
+          if (k + 2 < pairs) s[j] = add_pair<C, 4>(s[j], p + 4 * C, some);
+        }
       }
     }
     uint8x16_t bytes = vcombine_u8(finish<kUpper>(s[0], s[1], shift), finish<kUpper>(s[2], s[3], shift));

@@ -93,6 +93,7 @@ def test_what_dali_has_is_there_or_named_here():
     patterns = {p: re.compile(p) for p in ABSENT}
     uninstalled = tuple(f"plugin.{p}" for p in ("jax", "pytorch", "numba", "paddle", "tf") if not _has(p))
     uninstalled += () if _has("pytorch") else ("experimental.torchvision",)
+    uninstalled += () if _has("clu") else ("plugin.jax.clu",)
     used, wrong = set(), []
     for name in missing:
         reasons = [p for p, compiled in patterns.items() if compiled.fullmatch(name)]

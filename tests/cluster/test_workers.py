@@ -8,7 +8,6 @@ import pytest
 from pipelines import SIZE, N, all_ready, assert_same, pictures, pool_of, values, write_pictures
 
 from penstock import Pipeline, fn, pipeline_def
-from penstock.plugin.pytorch import DALIGenericIterator
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +82,7 @@ def labelled(files):
 
 def test_iterator_of_pytorch(files):
     torch = pytest.importorskip("torch")
+    from penstock.plugin.pytorch import DALIGenericIterator
 
     def epochs(**kwargs):
         it = DALIGenericIterator(labelled(files, **kwargs), ["x", "y"], reader_name="files", auto_reset=True)

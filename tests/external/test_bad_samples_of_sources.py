@@ -249,6 +249,7 @@ def test_iterables_keep_their_last_samples_too():
 
 @pytest.mark.parametrize("last_batch, n", [("drop", 2), ("partial", 3)])
 def test_the_length_of_an_iterator_is_what_arrives(last_batch, n):
+    pytest.importorskip("torch")
     from penstock.plugin.pytorch import DALIGenericIterator
 
     pipe = build(eleven, None, on_error="raise", last_batch=last_batch)

@@ -202,8 +202,13 @@ def fetch(digest: str, path: str, folder: Path) -> Path:
     return kept
 
 
+def patches(package: str) -> list[Path]:
+    """Fixes of ours, each named after a vulnerability: for those whose sources no mirror has."""
+    return sorted((HERE / "patches" / package).glob("*.patch"))
+
+
 def unpack(package: str, kept: Path, into: Path) -> Path:
-    """The package's sources with Debian's fixes."""
+    """The package's sources with Debian's fixes, and ours."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     original, *fixes = [fetch(digest, path, kept) for digest, path in sources()[package]]
@@ -211,10 +216,12 @@ def unpack(package: str, kept: Path, into: Path) -> Path:
     for archive in fixes:
         with tarfile.open(archive) as tar:
             tar.extractall(into, [m for m in tar.getmembers() if m.name.startswith("debian/patches")])
-        patches = into / "debian" / "patches"
-        for line in (patches / "series").read_text().splitlines():
+        theirs = into / "debian" / "patches"
+        for line in (theirs / "series").read_text().splitlines():
             if line.strip() and not line.startswith("#"):
-                run("patch", "-p1", "-s", "-i", patches / line.split()[0], cwd=into)
+                run("patch", "-p1", "-s", "-i", theirs / line.split()[0], cwd=into)
+    for patch in patches(package):
+        run("patch", "-p1", "-s", "-F0", "-i", patch, cwd=into)
     return into
 
 
@@ -283,6 +290,7 @@ def stand_in(compiler: Compiler, prefix: Path, name: str, source: str) -> None:
 def build(codec: Codec, compiler: Compiler, kept: Path, prefix: Path) -> None:
     done = prefix / "done" / codec.package
     mark = "".join(digest for digest, _ in sources()[codec.package]) + repr(codec) + FLAGS
+    mark += "".join(patch.read_text() for patch in patches(codec.package))
     if done.exists() and done.read_text() == mark:
         return
     tree = unpack(codec.package, kept, prefix / "work" / codec.package)
