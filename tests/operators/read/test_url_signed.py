@@ -149,7 +149,9 @@ def test_an_object_that_nobody_may_read(server):
     wanted = [x for i, x in enumerate(server.objects.values()) if i != 3]
     assert contents(pipe, 20) == 2 * wanted
     asked = server.asked["bucket/3"]
-    assert "403" in str(pipe.errors()[0]) and of_native_code(server).count(False) * 2 == asked, "by both clients"
+    assert "403" in str(pipe.errors()[0])
+    # By both clients, unless the first has just asked for the next epoch.
+    assert asked - 1 <= of_native_code(server).count(False) * 2 <= asked
 
 
 def test_expired_credentials_are_renewed(server, monkeypatch):

@@ -101,7 +101,8 @@ def test_tokens_are_renewed_before_they_end(google):
     options = {"base_url": google.url, "credential_provider": provider(google, 5, calls)}
     pipe = build("gs://bucket", options, prefetch_queue_depth=1)
     assert contents(pipe, 10) == list(google.objects.values())
-    assert len(calls) > 2 and all(of_native_code(google)) and google.refused == 0
+    # Batches that are read ahead may ask together.
+    assert len(calls) > 1 and all(of_native_code(google)) and google.refused == 0
 
 
 def test_a_token_is_not_used_after_its_end(google):
