@@ -155,6 +155,29 @@ def test_a_cpu_too_slow_is_left_at_once(monkeypatch):
     assert len(m.settings) == 5
 
 
+def test_memory_limits_where_to_decode(monkeypatch):
+    m = Machine(
+        *(monkeypatch, Setting(8, 2), lambda s: 5000),
+        memory=10**9,
+        used=lambda s: 10**9 + 1 if s.decode_on == "cpu" else 10**8,
+        training=by_place(1000, 1100),
+        moves=True,
+    )
+    m.run(60)
+    assert [s.decode_on for s in m.settings] == ["gpu", "cpu", "gpu"]
+    assert m.tuner.history[-1].endswith(": not kept")
+
+
+def test_sums_are_read_once_a_window(monkeypatch):
+    """Also while places are compared: reading them for every batch would cost what is to be measured."""
+    m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=by_place(1000, 1020), moves=True)
+    read, reads = m.tuner._read, []
+    m.tuner._read = lambda: reads.append(m.ns) or read()
+    m.run(20)
+    assert m.setting.decode_on == "cpu"
+    assert len(reads) < 3 * 20e9 / tuning._WINDOW_NS
+
+
 def test_decoding_elsewhere_where_the_consumer_waits(monkeypatch):
     m = Machine(monkeypatch, Setting(4, 4), by_place(700, 900), most=Setting(4, 4), training=1000, moves=True)
     m.run(30)

@@ -85,16 +85,18 @@ class Tuner:
         self._samples += samples
         now = time.monotonic_ns()
         ns = now - self._since
-        if self._batches < _WINDOW_BATCHES or ns < _WINDOW_NS:
+        if self._batches < _WINDOW_BATCHES or ns < self._window_ns:
             return None
         sums = self._read()
         waited = (sums.waited_ns - self._before.waited_ns) / ns
         busy = (sums.native_ns - self._before.native_ns) / ns / self.setting.num_threads
         rate, keeps_up = self._samples / ns * 1e9, waited < _KEEPS_UP
         if self._is_comparing:
-            if keeps_up and ns < _COMPARED_NS:
+            fits = self._fits(sums.memory)
+            if keeps_up and fits and ns < _COMPARED_NS:
+                self._window_ns += _WINDOW_NS  # the sums are not read for every batch
                 return None
-            chosen = self._compare(rate, keeps_up, now)
+            chosen = self._compare(rate, keeps_up and fits, now)
         else:
             self._judge(rate, sums.memory)
             chosen = self._best
@@ -107,8 +109,11 @@ class Tuner:
         return chosen if changes else None
 
     def _begin(self, passing_over: int) -> None:
-        self._passing_over, self._batches, self._samples = passing_over, 0, 0
+        self._passing_over, self._batches, self._samples, self._window_ns = passing_over, 0, 0, _WINDOW_NS
         self._since, self._before = time.monotonic_ns(), self._read()
+
+    def _fits(self, memory: int) -> bool:
+        return self._memory is None or memory <= self._memory
 
     def _judge(self, rate: float, memory: int) -> None:
         """Compares the measured setting with the best one, and keeps the better."""
@@ -117,7 +122,7 @@ class Tuner:
             if not self._best_rate:
                 self.history.append(f"{what}, to begin with")
             self._best_rate = rate
-        elif self._memory is not None and memory > self._memory:
+        elif not self._fits(memory):
             self.history.append(f"{what}, but {memory / 1e6:,.0f} MB: not kept")
             self._tried.add(self.setting)
         elif rate < self._best_rate * _GAIN:
@@ -128,16 +133,16 @@ class Tuner:
             self._best, self._best_rate = self.setting, rate
             self._tried.clear()
 
-    def _compare(self, rate: float, keeps_up: bool, now: int) -> Setting:
-        """Goes on comparing decoding on the CPU with decoding on the GPU, while the consumer does not wait. Returns
-        where to decode next."""
+    def _compare(self, rate: float, is_possible: bool, now: int) -> Setting:
+        """Goes on comparing decoding on the CPU with decoding on the GPU, while the consumer does not wait and the
+        memory is enough. Returns where to decode next."""
         self._compared.append(rate)
-        if keeps_up and len(self._compared) < 3:
+        if is_possible and len(self._compared) < 3:
             return self.setting.decoding_elsewhere()
         on_cpu = self._best.decoding_elsewhere()
         if len(self._compared) > 1:
             rate = self._compared[1]
-            is_better = keeps_up and rate > _COMPARED_GAIN * max(self._compared[0], self._compared[2])
+            is_better = is_possible and rate > _COMPARED_GAIN * max(self._compared[0], self._compared[2])
             self.history.append(f"{on_cpu}: {rate:,.0f} samples/s: {'kept' if is_better else 'not kept'}")
             if is_better:
                 self._best, self._best_rate = on_cpu, rate
