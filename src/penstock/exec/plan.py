@@ -73,6 +73,10 @@ class Plan:
         self.uses_gpu |= any(n.op.runs_on_gpu and n.device == "gpu" for n in self.nodes)
         self.decodes_on_gpu = any(n.device == "mixed" for n in self.nodes)
         self.moves_decoding = any(n.device == "mixed" and n.op.mixed_on_cpu() for n in self.nodes)
+        # Whether the CPU does no more than reading images for the GPU and drawing random numbers.
+        self.only_feeds_gpu = all(n.op.mixed_on_cpu() for n in self.nodes if n.device == "mixed") and not any(
+            n.inputs for s in self.stages if s.kind in ("chain", "branches") for n in s.nodes
+        )
         self.is_prompt &= not self.uses_gpu
         self.runs_users_code = self.iteration_order is not None or not all(
             not n.op.sets_batch_size if isinstance(n.op, Source) else _is_prompt(n.op) for n in self.nodes

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....core import kernels
 from ....core.batch import Batch, Spec
+from ....core.memory import Buffer
 from ....core.op import Operator
 from ....gpu import nvdec
 from ....gpu.batch import DeviceBatch
@@ -23,7 +24,6 @@ from ....gpu.stage import GpuStage, StageBatch
 from .sharing import Sharing
 
 _ENGINES = "video decoders"  # key in the session
-_MOST_BY_CPU = 32  # videos that the CPU decodes at once beside the engines, of all batches in flight
 
 
 class VideoDecoding(GpuStage):
@@ -45,7 +45,7 @@ class VideoDecoding(GpuStage):
         columns = op.params(a, *specs, spec)
         out = gpu.allocate(spec)
         batch.begin_native()
-        videos, todo = videos_of(gpu.session), np.ones(batch.n, bool)
+        videos, todo = videos_of(gpu.session, batch.pool), np.ones(batch.n, bool)
         if videos.engines is not None:
             todo = self._by_engines(batch, videos, columns, out)
         rows = np.flatnonzero(todo)
@@ -94,13 +94,15 @@ class _ByCpu:
     ):
         self._batch, self._rows, self._columns = batch, rows, _of_rows(columns, rows)
         self._files, self._out = batch.inputs[0].take(rows), out.take(rows)
-        spec = self._out.spec
-        self._staged = Batch.allocate(spec, None, batch.gpu.pinned) if is_pinned else Batch.allocate(spec)
+        self._memory = batch.gpu.pinned if is_pinned else Buffer
+        self._staged: Batch | None = None
         self._outcome = kernels.Outcome(np.zeros(len(rows), "i4"), len(rows), 1)
 
     def decode(self) -> float:
         """Returns when it was done, by the monotonic clock. May be called by any thread."""
         n, kernel = len(self._rows), kernels.kernel("video/decode_video")
+        # Not before, as many more videos may be waiting for a thread.
+        self._staged = Batch.allocate(self._out.spec, None, self._memory)
         args, alive = kernel.rows(n, self._columns)
         step = kernels.Step(kernel, args, [(self._staged.rows, -1)], [(self._files.rows, -1)])
         self._batch.pool.run([step], n, self._outcome)
@@ -108,19 +110,21 @@ class _ByCpu:
         return time.monotonic()
 
     def copy(self) -> None:
+        assert self._staged is not None
         copy_samples(self._staged, self._out, self._batch.gpu.stream.upload)
         for i in np.flatnonzero(self._outcome.status):
             self._batch.failed[int(self._rows[i])] = self._outcome.reason(int(i))
 
 
 class Videos:
-    """The video decoders of a pipeline. `engines` is None if there are none, for the reason `why_not`."""
+    """The video decoders of a pipeline, whose native threads are `pool`. `engines` is None if there are none, for the
+    reason `why_not`."""
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Session, pool: kernels.Pool):
         self.engines: nvdec.VideoEngines | None = None
         self.why_not, self.by_cpu, self.sharing = "", 0, Sharing()
-        # They hand the CPU's share of each batch in flight to the pipeline's native threads while the engines decode.
-        self.threads = ThreadPoolExecutor(_MOST_BY_CPU, "penstock-videos")
+        # They hand the CPU's share of each batch in flight to the native threads while the engines decode.
+        self.threads = ThreadPoolExecutor(pool.n, "penstock-videos")
         try:
             self.engines = nvdec.VideoEngines(session)
         except CudaError as e:
@@ -135,6 +139,6 @@ class Videos:
             self.engines.close()
 
 
-def videos_of(session: Session) -> Videos:
+def videos_of(session: Session, pool: kernels.Pool) -> Videos:
     """The Videos of the pipeline, created at the first batch."""
-    return session.keep(_ENGINES, Videos, lambda: Videos(session))
+    return session.keep(_ENGINES, Videos, lambda: Videos(session, pool))
