@@ -280,8 +280,15 @@ bool DiskCache::make_room() {
   mkdir(folder_.c_str(), 0777);
   const File busy((folder_ + "/lock").c_str(), O_RDWR | O_CREAT);
   if (busy.fd < 0) return give_up("written to", errno), false;
-  until_look_ = std::max<int64_t>(most_bytes_ / 32, 1);
-  if (flock(busy.fd, LOCK_EX | LOCK_NB)) return true;  // another process does
+  do {  // again if other threads wrote as much meanwhile: nobody may write after them
+    until_look_ = std::max<int64_t>(most_bytes_ / 32, 1);
+    if (flock(busy.fd, LOCK_EX | LOCK_NB)) return true;  // another process does
+    delete_oldest();
+  } while (until_look_ <= 0);
+  return true;
+}
+
+void DiskCache::delete_oldest() {
   struct Kept {
     timespec read;
     int64_t bytes;
@@ -320,7 +327,6 @@ bool DiskCache::make_room() {
     }
     close_all();
   }
-  return true;
 }
 
 // The cache lives until the process ends. Returns null if out of memory.

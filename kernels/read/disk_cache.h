@@ -44,6 +44,7 @@ class DiskCache {
   void close_all();
   void give_up(const char *doing, int error);
   bool make_room();
+  void delete_oldest();
 
   const std::string folder_;
   const int64_t most_bytes_;
