@@ -52,19 +52,22 @@ def pids(pipe) -> list[int]:
     return [p for p in found if p and exists(p)]
 
 
+def nobody() -> list[int]:
+    return []
+
+
 class Chaos:
-    """Kills one of a pipeline's workers every `every` seconds, and sometimes stops one."""
+    """Kills one of the current workers, whose pids `there` returns, every `every` seconds, and sometimes stops one."""
 
     def __init__(self, seed: int, every: float):
-        self.pipe, self.done, self._every = None, Counter(), every
+        self.there, self.done, self._every = nobody, Counter(), every
         self._rng, self._over = random.Random(seed), threading.Event()
         self._threads = [threading.Thread(target=t, daemon=True) for t in (self._kill, self._stop)]
         for t in self._threads:
             t.start()
 
     def _signal(self, number: int) -> int:
-        pipe = self.pipe
-        there = pids(pipe) if pipe is not None else []
+        there = self.there()
         if not there:
             return 0
         pid = self._rng.choice(there)
@@ -118,7 +121,7 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
             while time.monotonic() < end:
                 crewed = pictures(urls, **how, workers=workers or rng.randint(1, MOST_WORKERS), checkpoint=saved)
                 crewed.build()
-                chaos.pipe = crewed
+                chaos.there = lambda pipe=crewed: pids(pipe)
                 for _ in range(rng.randint(1, 120)):
                     a, b = plain.run(), crewed.run()
                     assert_same(values(a), values(b), happened["batches"])
@@ -128,7 +131,7 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
                     happened["batches"] += 1
                     if time.monotonic() > end:
                         break
-                chaos.pipe = None
+                chaos.there = nobody
                 crewed.close()
                 happened["programs"] += 1
     finally:
@@ -137,6 +140,18 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
     for i in range(0, len(seen) - N + 1, N):  # each sample once in an epoch
         assert sorted(seen[i : i + N]) == list(range(N)), f"epoch {i // N}"
     return happened + chaos.done
+
+
+def write(path: Path, row: str) -> None:
+    """Adds a row to the page of results."""
+    import measure
+
+    head = (
+        f"# Workers that are killed\n\n{__doc__.strip()}\nWritten by `tests/soak/soak_workers.py` and "
+        "`soak_restarts.py`.\n\n"
+    )
+    known = path.read_text() if path.exists() else head
+    path.write_text(f"{known}- {row}. {measure.machine()}\n")
 
 
 def main() -> None:
@@ -163,11 +178,7 @@ def main() -> None:
     )
     print(row)
     if o.out:
-        import measure
-
-        head = f"# Workers that are killed\n\n{__doc__.strip()}\nWritten by `tests/soak/soak_workers.py`.\n\n"
-        known = Path(o.out).read_text() if Path(o.out).exists() else head
-        Path(o.out).write_text(f"{known}- {row}. {measure.machine()}\n")
+        write(Path(o.out), row)
 
 
 if __name__ == "__main__":
