@@ -31,11 +31,12 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "cl
 sys.path.append(str(Path(__file__).parent))
 
 import soak_workers  # noqa: E402
-from pipelines import N, SIZE, exists, pictures, values, wait_until, write_pictures  # noqa: E402
+from pipelines import SIZE, N, exists, pictures, values, wait_until, write_pictures  # noqa: E402
 from two_machines import possible, two_machines, workers_on  # noqa: E402
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
 LONGEST_LIFE = {False: 20.0, True: 60.0}  # of a program, without and with Ray, which takes a while to place actors
+HOW = {"random_shuffle": True, "slow": True}  # slow enough that workers are at work when they are killed
 SLOW_READS = (4, 40)  # per second, of a slow disk
 
 
@@ -53,8 +54,7 @@ def program(given: dict[str, Any]) -> None:
         ray.init(given["ray"], log_to_driver=False, namespace="soak")
     state = Path(given["state"])
     done, checkpoint = json.loads(state.read_text()) if state.exists() else (0, None)
-    how = {"random_shuffle": True, "workers": given["workers"], "checkpoint": checkpoint}
-    pipe = pictures(given["files"], **how)
+    pipe = pictures(given["files"], **HOW, workers=given["workers"], checkpoint=checkpoint)
     pipe.build()
     with open(given["log"], "a", buffering=1) as log:
         while True:
@@ -136,7 +136,7 @@ class Expected:
     """The digests of batches of a pipeline without workers, which is never interrupted."""
 
     def __init__(self, files: list[str]):
-        self._pipe, self._made = pictures(files, random_shuffle=True), []
+        self._pipe, self._made = pictures(files, **HOW), []
 
     def digest(self, i: int) -> str:
         while len(self._made) <= i:
@@ -232,9 +232,9 @@ def main() -> None:
     unplugged = f", the cable unplugged {happened['unplugged']:,} times" if o.network else ""
     row = (
         f"programs that are killed, {where}, {o.seconds:g} s, seed {o.seed}: {happened['batches']:,} batches of {SIZE} "
-        f"({happened['different'] * SIZE // N:,} epochs) in {happened['programs']:,} programs, each killed, and resumed "
-        f"by the next one; {happened['SIGKILL']:,} workers killed, {happened['SIGSTOP']:,} stopped for a while, the disk "
-        f"slow {happened['slow disk']:,} times{unplugged}: all bit-equal, none missing, no worker left"
+        f"({happened['different'] * SIZE // N:,} epochs) in {happened['programs']:,} programs, each resumed by the next"
+        f" one; {happened['SIGKILL']:,} workers killed, {happened['SIGSTOP']:,} stopped for a while, the disk slow "
+        f"{happened['slow disk']:,} times{unplugged}: all bit-equal, none missing, no worker left"
     )
     print(row)
     if o.out:
