@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "cl
 sys.path.append(str(Path(__file__).parent))
 
 import soak_workers  # noqa: E402
-from pipelines import SIZE, N, exists, pictures, values, wait_until, write_pictures  # noqa: E402
+from pipelines import exists, pictures, values, wait_until, write_pictures  # noqa: E402
 from two_machines import possible, two_machines, workers_on  # noqa: E402
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
@@ -198,7 +198,6 @@ def run(folder: Path, seconds: float, seed: int, machines: Any = None, ray: str 
             happened += Counter(programs=1, batches=len(made))
             at = json.loads(state.read_text())[0] if state.exists() else 0
         happened["slow disk"] = disk.count if disk is not None else 0
-    happened["different"] = at
     return happened + chaos.done
 
 
@@ -206,6 +205,7 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     p.add_argument("--seconds", type=float, default=300)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--every", type=float, default=1.0, help="seconds between two workers that are killed, on average")
     p.add_argument("--network", action="store_true", help="workers are on another machine, a network namespace")
     p.add_argument("--ray", action="store_true", help="workers are actors of Ray")
     p.add_argument("--out", help="a file for the result")
@@ -227,18 +227,10 @@ def main() -> None:
             address = ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, runtime_env=env).address_info[
                 "gcs_address"
             ]
-        happened = run(folder, o.seconds, o.seed, machines, address)
-    where = "actors of Ray" if o.ray else "processes on another machine" if o.network else "processes"
-    unplugged = f", the cable unplugged {happened['unplugged']:,} times" if o.network else ""
-    row = (
-        f"programs that are killed, {where}, {o.seconds:g} s, seed {o.seed}: {happened['batches']:,} batches of {SIZE} "
-        f"({happened['different'] * SIZE // N:,} epochs) in {happened['programs']:,} programs, each resumed by the next"
-        f" one; {happened['SIGKILL']:,} workers killed, {happened['SIGSTOP']:,} stopped for a while, the disk slow "
-        f"{happened['slow disk']:,} times{unplugged}: all bit-equal, none missing, no worker left"
-    )
-    print(row)
-    if o.out:
-        soak_workers.write(Path(o.out), row)
+        where = "actors of Ray" if o.ray else "workers on another machine" if o.network else "processes"
+        what = f"programs that are killed, {where}"
+        happened = stack.enter_context(soak_workers.counted(what, o.out, o.seconds, o.seed))
+        happened.update(run(folder, o.seconds, o.seed, machines, address, o.every))
 
 
 if __name__ == "__main__":
