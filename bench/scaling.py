@@ -265,9 +265,9 @@ workers pay. The time until a lost machine is replaced counts as much as how oft
 
 Switches between the trainers' links and the workers, which have to carry the sum; delays of the network, which the
 batches on their way hide while there are enough of them; what it costs to send between machines, which is taken to be
-what it costs between processes (with both ends and a simulated network of 10 Gbit/s on two cores,
-[{arrived()} images/s](../bench/results/network.md) of uint8 arrived, as many as fit into it); what Ray itself needs to place {WORKERS:,} actors; and that CPUs with many busy cores
-are slower than two.
+what it costs between processes (over a simulated network of {LINK_GBIT:g} Gbit/s, with both ends on two cores,
+[{arrived()} images/s](../bench/results/network.md) arrived, as many as fit into it); what Ray itself needs to place
+{WORKERS:,} actors; and that CPUs with many busy cores are slower than two.
 """
     (ROOT / "docs" / "scaling.md").write_text(text)
     (ROOT / "docs" / "images" / "scaling.svg").write_text(chart(bars))
