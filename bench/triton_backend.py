@@ -87,8 +87,8 @@ def preprocess() -> Any:
 def write_models(folder: Path) -> None:
     """Writes the models, with one and two instances (processes)."""
     for name, threads, n in (("penstock", 2, 1), ("penstock2", 1, 2)):
-        config = repository.export(preprocess(num_threads=threads), folder, name) / "config.pbtxt"
-        config.write_text(f"{config.read_text()}instance_group {{ kind: KIND_CPU, count: {n} }}\n")
+        path = repository.export(preprocess(num_threads=threads), folder, name) / "config.pbtxt"
+        path.write_text(f"{path.read_text()}instance_group {{ kind: KIND_CPU, count: {n} }}\n")
     config = (folder / "penstock" / "config.pbtxt").read_text().partition("instance_group")[0]
     for name, program, n in (("pillow1", PILLOW, 1), ("pillow2", PILLOW, 2), ("empty1", EMPTY, 1)):
         (folder / name / "1").mkdir(parents=True)
