@@ -127,8 +127,9 @@ fuzz: build $(VENV)/.test ## damaged files, and odd programs of operators, under
 	$(call SANITIZED,:max_allocation_size_mb=512) $(PY) tests/fuzz/fuzz_operators.py --seconds $$(($(SECONDS) / 4))
 
 soak: build $(VENV)/.test ## run sources and pipelines in workers, with faults, for SECONDS=300; fails if anything grows or differs
-	$(PY) tests/soak/soak_external.py --seconds $$(($(SECONDS) / 2))
-	$(PY) tests/soak/soak_workers.py --seconds $$(($(SECONDS) / 2))
+	$(PY) tests/soak/soak_external.py --seconds $$(($(SECONDS) / 3))
+	$(PY) tests/soak/soak_workers.py --seconds $$(($(SECONDS) / 3))
+	$(PY) tests/soak/soak_restarts.py --seconds $$(($(SECONDS) / 3))
 
 wheel: build $(VENV)/.wheel $(VENV)/.test ## build dist/penstock-*-py3-none-manylinux*.whl with its codecs, and test it (ARCH=aarch64: for 64-bit ARM)
 	@sh tools/system_packages.sh $(PYTHON) nasm patch $(if $(filter aarch64,$(ARCH)),g++-aarch64-linux-gnu)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a network of 10 Gbit/s is used by batches that workers send, between two network namespaces of this
-machine: root is needed. Workers read arrays of pixels and do nothing else, so that they suffice."""
+"""How much of a network is used by batches that workers send, between two network namespaces of this machine: root is
+needed. Workers read arrays of pixels and do nothing else, so that they suffice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ import measure
 sys.path.append(str(measure.ROOT / "tests" / "cluster"))
 import two_machines  # noqa: E402
 
-GBIT, MTU = 10.0, 9000
+JUDGED = 10.0  # Gbit/s
+GBITS, MTU = (2.0, 5.0, JUDGED, 40.0), 9000  # the last one is more than these cores can carry
 BATCH, SHAPE, ARRAYS = 64, (224, 224, 3), 256
 LEAST = 0.9
 
@@ -70,14 +71,21 @@ def work(folder: str, seconds: float, workers: int) -> None:
     os._exit(0)
 
 
-def counted(machines: two_machines.Machines, seconds: float) -> float:
-    """Gbit/s sent by the worker's machine."""
-    before, start = machines.sent_bytes(), time.perf_counter()
+def counted(machines: two_machines.Machines, seconds: float) -> dict[str, float]:
+    """Gbit/s sent by the worker's machine, and the processor time of both for a GB."""
+    before, busy, start = machines.sent_bytes(), busy_s(), time.perf_counter()
     time.sleep(seconds)
-    return (machines.sent_bytes() - before) * 8e-9 / (time.perf_counter() - start)
+    sent, took, busy = machines.sent_bytes() - before, time.perf_counter() - start, busy_s() - busy
+    return {"gbit": sent * 8e-9 / took, "s_per_gb": busy / (sent * 1e-9)}
 
 
-def bare(machines: two_machines.Machines, seconds: float) -> float:
+def busy_s() -> float:
+    """Processor time of this machine so far, with that of interrupts, which belongs to no process."""
+    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def bare(machines: two_machines.Machines, seconds: float) -> dict[str, float]:
     command = [sys.executable, "-c", BARE]
     receive = machines.command(machines.trainer, *command, "receive", two_machines.TRAINER)
     with subprocess.Popen(receive, stdout=subprocess.PIPE) as receiver:
@@ -100,8 +108,12 @@ def taken(machines: two_machines.Machines, folder: str, o: Any) -> dict[str, flo
         assert trainer.stdout is not None
         while "begin" not in (line := trainer.stdout.readline()):
             assert line, "the trainer ended"
-        gbit = counted(machines, max(o.seconds - 0.5, 0.5))
-        return {**json.loads(trainer.stdout.readline()), "gbit": gbit}
+        found = counted(machines, max(o.seconds - 0.5, 0.5))
+        return {**json.loads(trainer.stdout.readline()), **found}
+
+
+def median(rows: list[dict[str, float]], what: str) -> float:
+    return statistics.median(r[what] for r in rows)
 
 
 def main() -> None:
@@ -113,38 +125,44 @@ def main() -> None:
     import numpy as np
 
     load = os.getloadavg()[0]
-    found: dict[str, list[Any]] = {"bare": [], "batches": []}
-    with tempfile.TemporaryDirectory() as folder, two_machines.two_machines(GBIT, MTU) as machines:
+    found: dict[tuple[float, str], list[Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
         rng = np.random.default_rng(0)
         for i in range(ARRAYS):
             np.save(Path(folder, f"{i:04}.npy"), rng.integers(0, 255, SHAPE, dtype=np.uint8))
         for _ in range(o.rounds):
-            found["bare"].append(bare(machines, min(o.seconds, 2.0)))
-            found["batches"].append(taken(machines, folder, o))
-    ceiling = statistics.median(found["bare"])
-    spread = f"{ceiling:.2f} ({min(found['bare']):.2f} to {max(found['bare']):.2f})"
+            for gbit in GBITS:
+                with two_machines.two_machines(gbit, MTU) as machines:
+                    found.setdefault((gbit, "bytes"), []).append(bare(machines, min(o.seconds, 2.0)))
+                    found.setdefault((gbit, "batches"), []).append(taken(machines, folder, o))
     lines = [
-        "| | Gbit/s (least to most) | of the network | of bytes alone | at least | | images/s | CPU of the trainer |",
-        "|---|---|---|---|---|---|---|---|",
-        f"| bytes sent alone, over one connection | {spread} | {ceiling / GBIT:.2f} | | | | | |",
+        "| network, Gbit/s | | Gbit/s (least to most) | of the network | of bytes alone | at least | | processor time "
+        "for a GB, s | images/s | CPU of the trainer |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    rates = [r["gbit"] for r in found["batches"]]
-    rate = statistics.median(rates)
-    images, cpu, first = (statistics.median(r[k] for r in found["batches"]) for k in ("images", "cpu", "first"))
-    lines.append(
-        f"| batches of {o.threads} workers | {rate:.2f} ({min(rates):.2f} to {max(rates):.2f}) | {rate / GBIT:.2f} | "
-        f"{rate / ceiling:.2f} | {LEAST} | {'reached' if rate >= LEAST * GBIT else '**missed**'} | {images:,.0f} | "
-        f"{100 * cpu:.0f} % |"
-    )
+    for gbit in GBITS:
+        ceiling = median(found[gbit, "bytes"], "gbit")
+        for what in ("bytes", "batches"):
+            rows = found[gbit, what]
+            rate, rates = median(rows, "gbit"), [r["gbit"] for r in rows]
+            cells = [f"{gbit:g}", what, f"{rate:.2f} ({min(rates):.2f} to {max(rates):.2f})", f"{rate / gbit:.2f}"]
+            judged = what == "batches" and gbit == JUDGED
+            cells += [f"{rate / ceiling:.2f}"] if what == "batches" else [""]
+            cells += [f"{LEAST}", "reached" if rate >= LEAST * gbit else "**missed**"] if judged else ["", ""]
+            cells += [f"{median(rows, 's_per_gb'):.2f}"]
+            more = (("images", ",.0f"), ("cpu", ".0%"))
+            cells += [f"{median(rows, k):{form}}" if k in rows[0] else "" for k, form in more]
+            lines.append(f"| {' | '.join(cells)} |")
+    first = median(found[JUDGED, "batches"], "first")
     text = f"""# Batches over a network
 
 {__doc__}
 Batches of {BATCH} x {SHAPE[0]}x{SHAPE[1]}x{SHAPE[2]} of uint8, {o.threads} workers of one thread; the program takes
 them and does nothing with them. Both ends share the cores of this machine, which do the network's work, too. The cable
-is a veth pair of {MTU} bytes a packet, which `tc` (tbf) limits to {GBIT:g} Gbit/s; bytes are those that the interface
-has sent, headers included. Workers are processes with the connections that actors of Ray have, without Ray, whose own
-processes would need these cores, too. First batch after {first:.1f} s. Medians of {o.rounds} interleaved rounds of
-{o.seconds:g} s.
+is a veth pair of {MTU} bytes a packet, which `tc` (tbf) limits; bytes are those that the interface has sent, headers
+included; "bytes" are sent alone, over one connection. Processor time is that of the whole machine. Workers are
+processes with the connections that actors of Ray have, without Ray, whose own processes would need these cores, too.
+First batch after {first:.1f} s. Medians of {o.rounds} interleaved rounds of {o.seconds:g} s.
 
 {chr(10).join(lines)}
 

@@ -54,6 +54,14 @@ def measured() -> Rates:
     return Rates(one, workers, int(cpus[1]))
 
 
+def arrived() -> str:
+    """Images/s that arrived over a network of LINK_GBIT, in bench/results/network.md."""
+    text = (ROOT / "bench" / "results" / "network.md").read_text()
+    found = re.search(rf"^\| {LINK_GBIT:g} \| batches \|.* \| ([\d,]+) \| \d+ ?% \|$", text, re.M)
+    assert found, "bench/results/network.md has another form"
+    return found[1]
+
+
 class Costs(NamedTuple):
     """CPU seconds per image: to make it (uint8), and to transfer it from a worker to the trainer, on both sides."""
 
@@ -257,8 +265,9 @@ workers pay. The time until a lost machine is replaced counts as much as how oft
 
 Switches between the trainers' links and the workers, which have to carry the sum; delays of the network, which the
 batches on their way hide while there are enough of them; what it costs to send between machines, which is taken to be
-what it costs between processes; what Ray itself needs to place {WORKERS:,} actors; and that CPUs with many busy cores
-are slower than two.
+what it costs between processes (over a simulated network of {LINK_GBIT:g} Gbit/s, with both ends on two cores,
+[{arrived()} images/s](../bench/results/network.md) arrived, as many as fit into it); what Ray itself needs to place
+{WORKERS:,} actors; and that CPUs with many busy cores are slower than two.
 """
     (ROOT / "docs" / "scaling.md").write_text(text)
     (ROOT / "docs" / "images" / "scaling.svg").write_text(chart(bars))

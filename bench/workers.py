@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -88,6 +89,7 @@ def main() -> None:
         return measure.work(CONTENDERS[o.worker], o, lambda: SEEN)
     if not o.data or not Path(o.data).is_dir():
         sys.exit("no data: give --data FOLDER with JPEG files, or set PENSTOCK_DATA")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code, so workers don't compile any
     found = measure.measure(__file__, [n for n in CONTENDERS if o.only in n], o)
     if o.keep:
         found = measure.kept(Path(o.keep), found)

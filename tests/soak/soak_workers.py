@@ -19,6 +19,8 @@ import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -52,19 +54,23 @@ def pids(pipe) -> list[int]:
     return [p for p in found if p and exists(p)]
 
 
+def nobody() -> list[int]:
+    return []
+
+
 class Chaos:
-    """Kills one of a pipeline's workers every `every` seconds, and sometimes stops one."""
+    """Kills one of the current workers, whose pids `there` returns, about every `every` seconds, and sometimes stops
+    one."""
 
     def __init__(self, seed: int, every: float):
-        self.pipe, self.done, self._every = None, Counter(), every
+        self.there, self.done, self._every = nobody, Counter(), every
         self._rng, self._over = random.Random(seed), threading.Event()
         self._threads = [threading.Thread(target=t, daemon=True) for t in (self._kill, self._stop)]
         for t in self._threads:
             t.start()
 
     def _signal(self, number: int) -> int:
-        pipe = self.pipe
-        there = pids(pipe) if pipe is not None else []
+        there = self.there()
         if not there:
             return 0
         pid = self._rng.choice(there)
@@ -76,7 +82,7 @@ class Chaos:
         return pid
 
     def _kill(self) -> None:
-        while not self._over.wait(self._every):
+        while not self._over.wait(self._rng.uniform(0, 2 * self._every)):
             self._signal(signal.SIGKILL)
 
     def _stop(self) -> None:
@@ -118,7 +124,7 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
             while time.monotonic() < end:
                 crewed = pictures(urls, **how, workers=workers or rng.randint(1, MOST_WORKERS), checkpoint=saved)
                 crewed.build()
-                chaos.pipe = crewed
+                chaos.there = lambda pipe=crewed: pids(pipe)
                 for _ in range(rng.randint(1, 120)):
                     a, b = plain.run(), crewed.run()
                     assert_same(values(a), values(b), happened["batches"])
@@ -128,7 +134,7 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
                     happened["batches"] += 1
                     if time.monotonic() > end:
                         break
-                chaos.pipe = None
+                chaos.there = nobody
                 crewed.close()
                 happened["programs"] += 1
     finally:
@@ -139,10 +145,58 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
     return happened + chaos.done
 
 
+COLUMNS = ("runs", "failed", "seconds", "batches", "programs", "SIGKILL", "SIGSTOP", "slow disk", "unplugged")
+TITLES = ("runs", "failed", "seconds", "batches", "programs", "workers killed", "stopped", "disk slow", "unplugged")
+
+
+@contextmanager
+def counted(what: str, out: str | None, seconds: float, seed: int) -> Iterator[Counter]:
+    """Prints what happened, and adds it to the page of results, also if the run fails."""
+    happened = Counter(runs=1, seconds=int(seconds), failed=1)
+    try:
+        yield happened
+        happened["failed"] = 0
+    finally:
+        print(f"{what}, seed {seed}: {dict(happened)}", flush=True)
+        if out:
+            write(Path(out), what, seed, happened)
+
+
+def write(path: Path, what: str, seed: int, happened: Counter) -> None:
+    """Adds a run to the page of results, which has the sums of all runs of the same kind."""
+    import measure
+    import soak_restarts
+
+    rows: dict[str, tuple[str, list[int]]] = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        cells = [c.strip() for c in line.split("|")[1:-1]]
+        if len(cells) == len(COLUMNS) + 2 and cells[1][:1].isdigit():
+            rows[cells[0]] = cells[1], [int(c.replace(",", "")) for c in cells[2:]]
+    seeds, known = rows.get(what, ("", [0] * len(COLUMNS)))
+    rows[what] = f"{seeds}, {seed}".lstrip(", "), [a + happened[k] for a, k in zip(known, COLUMNS)]
+    lines = [f"| {name} | {seeds} | {' | '.join(f'{x:,}' for x in sums)} |" for name, (seeds, sums) in rows.items()]
+    path.write_text(f"""# Workers that are killed
+
+{__doc__.strip()} Written by `tests/soak/soak_workers.py`.
+
+"Programs that are killed": {soak_restarts.__doc__.strip()[:1].lower()}{soak_restarts.__doc__.strip()[1:]}
+Written by `tests/soak/soak_restarts.py`.
+
+Batches have {SIZE} pictures, an epoch {N}. Sums of all runs of a kind; a run that fails is listed, too.
+
+| what | seeds | {" | ".join(TITLES)} |
+|---|---|{"---|" * len(TITLES)}
+{chr(10).join(lines)}
+
+{measure.machine()}
+""")
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     p.add_argument("--seconds", type=float, default=300)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--every", type=float, default=1.0, help="seconds between two workers that are killed, on average")
     p.add_argument("--ray", action="store_true", help="workers are actors of Ray")
     p.add_argument("--out", help="a file for the result")
     o = p.parse_args()
@@ -152,22 +206,9 @@ def main() -> None:
         paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "cluster")])
         env = {"env_vars": {"PYTHONPATH": paths}}
         ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, runtime_env=env)
-    with tempfile.TemporaryDirectory() as folder:
-        happened = run(Path(folder), o.seconds, o.seed, "auto" if o.ray else "")
-    batches = happened["batches"]
-    row = (
-        f"{'actors of Ray' if o.ray else 'processes'}, {o.seconds:g} s, seed {o.seed}: {batches:,} batches of {SIZE} "
-        f"({batches * SIZE // N:,} epochs) in {happened['programs']:,} programs, each going on from the last one's "
-        f"checkpoint; {happened['SIGKILL']:,} workers killed, {happened['SIGSTOP']:,} stopped for a while: all "
-        "bit-equal, in order, each sample once in an epoch"
-    )
-    print(row)
-    if o.out:
-        import measure
-
-        head = f"# Workers that are killed\n\n{__doc__.strip()}\nWritten by `tests/soak/soak_workers.py`.\n\n"
-        known = Path(o.out).read_text() if Path(o.out).exists() else head
-        Path(o.out).write_text(f"{known}- {row}. {measure.machine()}\n")
+    what = "actors of Ray" if o.ray else "processes"
+    with tempfile.TemporaryDirectory() as folder, counted(what, o.out, o.seconds, o.seed) as happened:
+        happened.update(run(Path(folder), o.seconds, o.seed, "auto" if o.ray else "", o.every))
 
 
 if __name__ == "__main__":
