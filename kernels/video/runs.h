@@ -6,7 +6,7 @@
 
 #include "video/index.h"
 
-// Packets [begin, end), decoded without a jump.
+// Packets [begin, end), decoded without a jump. Between two runs the decoder is emptied.
 struct Run {
   int32_t begin, end;
 };
@@ -14,3 +14,16 @@ struct Run {
 // `asked`: (packet, frame), sorted by packet. `read` returns the bytes of a packet (empty if missing).
 std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const VideoIndex &index,
                          const std::function<Bytes(int32_t)> &read);
+
+// Cuts a video into groups of frames that are decoded by themselves.
+class Groups {
+ public:
+  explicit Groups(const VideoIndex &index);
+  // The end of the group that begins with frame `first`: the next frame, at least `least` frames behind it, from which
+  // on decoding can begin anew; or the number of frames.
+  int32_t end_of(int32_t first, int32_t least, const std::function<Bytes(int32_t)> &read) const;
+
+ private:
+  const VideoIndex &index_;
+  std::vector<int32_t> starts_;  // key frames with all frames decoded before them also shown before them
+};
