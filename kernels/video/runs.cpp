@@ -43,15 +43,13 @@ class Starts {
 
 }  // namespace
 
-// Runs that overlap are merged. Those that only adjoin are not: what FFmpeg makes of a damaged picture depends on all
-// that it has decoded before, and so each frame is decoded from the same packet on, whatever else is asked for.
 std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const VideoIndex &index,
-                         const std::function<Bytes(int32_t)> &read) {
+                         const std::function<Bytes(int32_t)> &read, bool joins_adjoining) {
   const Starts starts(index, read);
   std::vector<Run> runs;
   for (const auto &[packet, frame] : asked) {
     Run run{starts.of(packet), packet + 1};
-    while (!runs.empty() && run.begin < runs.back().end) {
+    while (!runs.empty() && run.begin < runs.back().end + joins_adjoining) {
       run.begin = std::min(run.begin, runs.back().begin);
       runs.pop_back();
     }

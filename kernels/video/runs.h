@@ -11,9 +11,12 @@ struct Run {
   int32_t begin, end;
 };
 
-// `asked`: (packet, frame), sorted by packet. `read` returns the bytes of a packet (empty if missing).
+// `asked`: (packet, frame), sorted by packet. `read` returns the bytes of a packet (empty if missing). Runs that
+// overlap are joined. Those that only adjoin may be, too, which costs no more than a restart. But what FFmpeg makes of
+// a damaged picture depends on all that it has decoded before: unless they are joined, each frame is decoded from the
+// same packet on, whatever else is asked for.
 std::vector<Run> runs_of(const std::vector<std::pair<int32_t, int32_t>> &asked, const VideoIndex &index,
-                         const std::function<Bytes(int32_t)> &read);
+                         const std::function<Bytes(int32_t)> &read, bool joins_adjoining);
 
 // Cuts a video into groups of frames that are decoded by themselves.
 class Groups {
