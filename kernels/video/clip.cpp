@@ -53,7 +53,7 @@ int64_t make_clip(const VideoFiles &files, int64_t file, const int32_t *frames, 
     return index.wrapping ? unwrap(span, index, i, whole[i]) : span;
   };
   const auto asked = packets_of(index, frames, n);
-  const std::vector<Run> runs = runs_of(asked, index, read);
+  const std::vector<Run> runs = runs_of(asked, index, read, true);
   std::vector<Packet> packets;
   std::vector<const uint8_t *> data;  // per packet; all are read before memory of a size from the index is allocated
   std::vector<int32_t> place(index.packets.size(), -1);  // place in the clip of each packet of the file

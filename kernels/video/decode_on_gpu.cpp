@@ -64,7 +64,7 @@ class Decoding {
     find_wanted();
     if (has_units(index_)) sets_ = parameter_sets(index_);
     const PacketReader read = packets_in(file_, index_);
-    runs_ = runs_of(asked_, index_, read);
+    runs_ = runs_of(asked_, index_, read, true);
     if (!runs_.empty()) format_ = format_of_stream(codec, read);
     const Current current(engines_.context());
     const cuvid::Caps caps = engines_.caps(codec, format_);

@@ -114,7 +114,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
   std::vector<std::pair<int32_t, int32_t>> asked;  // packet, frame number
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
-  const std::vector<Run> runs = runs_of(asked, index, read);
+  const std::vector<Run> runs = runs_of(asked, index, read, false);
   std::unique_ptr<VideoDecoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index));
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;

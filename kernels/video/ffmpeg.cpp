@@ -97,8 +97,9 @@ Decoder::Decoder(const Functions &functions, const char *what, const char *name,
   }
   int status = ff.avcodec_parameters_to_context(context, parameters);
   ff.avcodec_parameters_free(&parameters);
-  // Samples are decoded in parallel instead. What FFmpeg makes of damaged H.264, MPEG-2 and MPEG-4 depends on its
-  // number of threads, without an error, whatever `err_detect` is.
+  // Samples, and groups of pictures, are decoded in parallel instead. What FFmpeg makes of damaged H.264, HEVC and
+  // MPEG-4 depends on its number of threads, and differs from run to run with the same number, at times without an
+  // error or a flagged picture (decision 0085).
   ff.av_opt_set_int(context, "threads", 1, 0);
   for (const auto &[option, value] : options) ff.av_opt_set_int(context, option, value, 0);
   if (status >= 0) status = ff.avcodec_open2(context, found, nullptr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All frames of an opened video in sequence: one thread decodes ahead, the caller converts colours.
+// All frames of an opened video in sequence: two threads decode ahead, the caller converts colours.
 #include <condition_variable>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "read/remote.h"
 #include "video/colors.h"
 #include "video/opened.h"
+#include "video/runs.h"
 
 namespace {
 
@@ -19,11 +21,16 @@ constexpr size_t kAhead = 8;  // pictures waiting for conversion
 // Conversion is faster than decoding. Woken for each picture, the converting thread would alternate with the decoder on
 // one core; woken for several, the system gives it a core of its own.
 constexpr size_t kAtOnce = 4;
+// While one thread decodes the group of frames that are read now, the other begins the group behind it. It stops when
+// its pictures take so much memory: half of a group is enough to keep both busy.
+constexpr int64_t kNextBytes = 96 << 20;
+constexpr int32_t kLeastGroup = 16;  // frames
 
 class Stream {
  public:
-  Stream(const OpenedVideo &video, int32_t first) : video_(video), next_(first), remote_(RemoteStorage::selected) {
-    thread_ = std::thread([this]() { decode(); });
+  Stream(const OpenedVideo &video, int32_t first)
+      : video_(video), groups_of_video_(video.index), begun_(first), next_(first), remote_(RemoteStorage::selected) {
+    threads_.emplace_back([this]() { decode_groups(); });
   }
   ~Stream() {
     {
@@ -31,7 +38,7 @@ class Stream {
       is_stopped_ = true;
     }
     changed_.notify_all();
-    thread_.join();
+    for (std::thread &t : threads_) t.join();
     for (auto &[number, held] : waiting_) release(held);
   }
 
@@ -50,6 +57,8 @@ class Stream {
         throw;
       }
       release(held);
+      // Whoever reads only a few frames doesn't need those of the next group.
+      if (++taken_ == kAhead) threads_.emplace_back([this]() { decode_groups(); });
     }
   }
 
@@ -59,28 +68,53 @@ class Stream {
     Picture picture;
     int32_t number;
   };
+  struct Group {  // frames [first, end), decoded by one thread
+    int32_t first, end;
+    size_t held = 0;  // its pictures that wait
+    bool is_done = false;
+    std::string error;
+  };
   struct Stopped : std::exception {};
 
   static void release(Held held) { ffmpeg::functions()->av_frame_free(&held.frame); }
 
-  void decode() {
+  void decode_groups() {
     RemoteStorage::selected = remote_;
-    std::string error;
-    try {
-      std::vector<int32_t> wanted(video_.index.shown.size() - (size_t)next_);
-      std::iota(wanted.begin(), wanted.end(), next_);
-      decode_frames(packets_of(video_), video_.index, wanted,
-                    [this](int32_t number, const Picture &picture) { hand_over(number, picture); });
-    } catch (const Stopped &) {
-    } catch (const std::exception &e) {
-      error = e.what();
+    while (Group *const group = begin_group()) {
+      std::string error;
+      try {
+        std::vector<int32_t> wanted((size_t)(group->end - group->first));
+        std::iota(wanted.begin(), wanted.end(), group->first);
+        decode_frames(packets_of(video_), video_.index, wanted,
+                      [&](int32_t number, const Picture &picture) { hand_over(*group, number, picture); });
+      } catch (const Stopped &) {
+      } catch (const std::exception &e) {
+        error = e.what();
+      }
+      std::lock_guard<std::mutex> lock(mutex_);
+      group->error = error, group->is_done = true;
+      changed_.notify_all();
     }
-    std::lock_guard<std::mutex> lock(mutex_);
-    error_ = error, is_done_ = true;
-    changed_.notify_all();
   }
 
-  void hand_over(int32_t number, const Picture &picture) {
+  // The next group to be decoded; null if there is none.
+  Group *begin_group() {
+    std::lock_guard<std::mutex> turn(beginning_);  // not mutex_, as the file is read
+    const int32_t first = begun_, n = (int32_t)video_.index.shown.size();
+    if (first == n) return nullptr;
+    int32_t end = n;
+    try {
+      end = groups_of_video_.end_of(first, kLeastGroup, packets_of(video_));
+    } catch (const std::exception &) {  // the decoder's thread will meet it again, and say at which frame
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (is_stopped_) return nullptr;
+    begun_ = end;
+    groups_.push_back({first, end, 0, false, ""});
+    return &groups_.back();
+  }
+
+  void hand_over(Group &group, int32_t number, const Picture &picture) {
     const ffmpeg::Functions &ff = *ffmpeg::functions();
     Held held{ff.av_frame_alloc(), picture, number};
     if (!held.frame) throw std::bad_alloc();
@@ -88,43 +122,64 @@ class Stream {
       release(held);
       throw std::bad_alloc();
     }
+    const int64_t bytes = (picture.line[0] + picture.line[1] + picture.line[2]) * picture.height;  // at most
     std::unique_lock<std::mutex> lock(mutex_);
-    waiting_[number] = held;
+    waiting_[number] = held, group.held++;
     if (is_time()) changed_.notify_all();
-    // Decoding continues while the requested frame is missing, as pictures may come out of presentation order.
-    changed_.wait(lock, [&]() { return is_stopped_ || waiting_.size() < kAhead || !waiting_.count(next_); });
+    changed_.wait(lock, [&]() {
+      if (is_stopped_) return true;
+      if (&group != current()) return (int64_t)group.held * bytes < kNextBytes;
+      // Decoding continues while the requested frame is missing, as pictures may come out of presentation order.
+      return group.held < kAhead || !waiting_.count(next_);
+    });
     if (is_stopped_) throw Stopped();
   }
 
   Held take() {
     std::unique_lock<std::mutex> lock(mutex_);
+    if (next_ == (int32_t)video_.index.shown.size()) fail("there are no more frames");
     if (!waiting_.count(next_)) {
-      changed_.wait(lock, [&]() { return is_time() || is_done_; });
+      changed_.wait(lock, [&]() { return is_time(); });
       at_once_ = kAtOnce;
     }
+    Group &group = *current();
     const auto it = waiting_.find(next_);
-    if (it == waiting_.end()) fail("%s", error_.empty() ? "there are no more frames" : error_.c_str());
+    if (it == waiting_.end()) fail("%s", group.error.c_str());
     const Held held = it->second;
-    const bool was_full = waiting_.size() >= kAhead;
-    waiting_.erase(it);
+    const bool was_full = group.held >= kAhead;
+    waiting_.erase(it), group.held--;
     next_++;
-    if (was_full) changed_.notify_all();
+    if (was_full || next_ == group.end) changed_.notify_all();
     return held;
   }
+  // The group of the next frame; null if it isn't begun.
+  Group *current() {
+    while (!groups_.empty() && groups_.front().is_done && groups_.front().end <= next_) groups_.pop_front();
+    for (Group &g : groups_)
+      if (next_ < g.end) return &g;
+    return nullptr;
+  }
   // Whether to wake the thread that waits for the next frame.
-  bool is_time() const { return waiting_.size() >= at_once_ && waiting_.count(next_); }
+  bool is_time() {
+    const Group *const group = current();
+    return group && (group->is_done || (group->held >= at_once_ && waiting_.count(next_)));
+  }
 
   const OpenedVideo &video_;
+  const Groups groups_of_video_;
+  std::mutex beginning_;
+  int32_t begun_;  // the first frame of the group to be begun next
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::list<Group> groups_;  // those begun, without those that were read
   std::map<int32_t, Held> waiting_;
   int32_t next_;
+  size_t taken_ = 0;
   size_t at_once_ = 1;  // 1 so that the first frame is returned at once
-  bool is_stopped_ = false, is_done_ = false;
-  std::string error_;
+  bool is_stopped_ = false;
   RemoteStorage *const remote_;
   Scratch scratch_;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace

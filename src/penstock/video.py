@@ -182,7 +182,8 @@ class Video:
         return self[numbers.ravel()].reshape(n, length, self.height, self.width, 3)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Iterates over the frames. A thread decodes ahead."""
+        """Iterates over the frames. Two threads decode ahead, with at most about 100 MB of pictures (or 8 of them, if
+        these take more)."""
         handle, error = self._handle, _error()
         stream = library().video_stream_open(handle.value, 0)
         try:
