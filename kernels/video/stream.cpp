@@ -7,6 +7,7 @@
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "core/kernel.h"
@@ -22,7 +23,7 @@ constexpr size_t kAhead = 8;  // pictures waiting for conversion
 // one core; woken for several, the system gives it a core of its own.
 constexpr size_t kAtOnce = 4;
 // While one thread decodes the group of frames that are read now, the other begins the group behind it. It stops when
-// its pictures take so much memory: half of a group is enough to keep both busy.
+// all pictures that wait take so much memory: half of a group is enough to keep both busy.
 constexpr int64_t kNextBytes = 96 << 20;
 constexpr int32_t kLeastGroup = 16;  // frames
 
@@ -58,7 +59,7 @@ class Stream {
       }
       release(held);
       // Whoever reads only a few frames doesn't need those of the next group.
-      if (++taken_ == kAhead) threads_.emplace_back([this]() { decode_groups(); });
+      if (++taken_ == kAhead) begin_another_thread();
     }
   }
 
@@ -77,6 +78,13 @@ class Stream {
   struct Stopped : std::exception {};
 
   static void release(Held held) { ffmpeg::functions()->av_frame_free(&held.frame); }
+
+  void begin_another_thread() {
+    try {
+      threads_.emplace_back([this]() { decode_groups(); });
+    } catch (const std::system_error &) {  // too many threads: one is slower, and enough
+    }
+  }
 
   void decode_groups() {
     RemoteStorage::selected = remote_;
@@ -128,7 +136,7 @@ class Stream {
     if (is_time()) changed_.notify_all();
     changed_.wait(lock, [&]() {
       if (is_stopped_) return true;
-      if (&group != current()) return (int64_t)group.held * bytes < kNextBytes;
+      if (&group != current()) return (int64_t)waiting_.size() * bytes < kNextBytes;
       // Decoding continues while the requested frame is missing, as pictures may come out of presentation order.
       return group.held < kAhead || !waiting_.count(next_);
     });
