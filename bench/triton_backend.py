@@ -87,14 +87,17 @@ def preprocess() -> Any:
 def write_models(folder: Path) -> None:
     """Writes the models, with one and two instances (processes)."""
     for name, threads, n in (("penstock", 2, 1), ("penstock2", 1, 2)):
-        path = repository.export(preprocess(num_threads=threads), folder, name) / "config.pbtxt"
-        path.write_text(f"{path.read_text()}instance_group {{ kind: KIND_CPU, count: {n} }}\n")
-    config = (folder / "penstock" / "config.pbtxt").read_text().partition("instance_group")[0]
-    for name, program, n in (("pillow1", PILLOW, 1), ("pillow2", PILLOW, 2), ("empty1", EMPTY, 1)):
-        (folder / name / "1").mkdir(parents=True)
-        (folder / name / "1" / "model.py").write_text(program)
-        text = config.replace('name: "penstock"', f'name: "{name}"')
-        (folder / name / "config.pbtxt").write_text(text + f"instance_group {{ kind: KIND_CPU, count: {n} }}\n")
+        path = repository.export(preprocess(num_threads=threads), folder, name)
+        config = (path / "config.pbtxt").read_text()
+        write_config(path, config, n)
+    for other, program, n in (("pillow1", PILLOW, 1), ("pillow2", PILLOW, 2), ("empty1", EMPTY, 1)):
+        (folder / other / "1").mkdir(parents=True)
+        (folder / other / "1" / "model.py").write_text(program)
+        write_config(folder / other, config.replace(f'name: "{name}"', f'name: "{other}"'), n)
+
+
+def write_config(model: Path, config: str, instances: int) -> None:
+    (model / "config.pbtxt").write_text(f"{config}instance_group {{ kind: KIND_CPU, count: {instances} }}\n")
 
 
 def processor_s() -> dict[str, float]:

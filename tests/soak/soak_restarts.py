@@ -202,13 +202,8 @@ def run(folder: Path, seconds: float, seed: int, machines: Any = None, ray: str 
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    p.add_argument("--seconds", type=float, default=300)
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--every", type=float, default=1.0, help="seconds between two workers that are killed, on average")
+    p = soak_workers.arguments(__doc__)
     p.add_argument("--network", action="store_true", help="workers are on another machine, a network namespace")
-    p.add_argument("--ray", action="store_true", help="workers are actors of Ray")
-    p.add_argument("--out", help="a file for the result")
     p.add_argument("--program", help=argparse.SUPPRESS)
     o = p.parse_args()
     if o.program:
@@ -218,15 +213,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         machines = stack.enter_context(two_machines()) if o.network else None
-        address = ""
-        if o.ray:
-            import ray
-
-            paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "cluster")])
-            env = {"env_vars": {"PYTHONPATH": paths}}
-            address = ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, runtime_env=env).address_info[
-                "gcs_address"
-            ]
+        address = soak_workers.start_ray() if o.ray else ""
         where = "actors of Ray" if o.ray else "workers on another machine" if o.network else "processes"
         what = f"programs that are killed, {where}"
         happened = stack.enter_context(soak_workers.counted(what, o.out, o.seconds, o.seed))

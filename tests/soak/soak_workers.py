@@ -192,20 +192,30 @@ Batches have {SIZE} pictures, an epoch {N}. Sums of all runs of a kind; a run th
 """)
 
 
-def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+def arguments(description: str) -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     p.add_argument("--seconds", type=float, default=300)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--every", type=float, default=1.0, help="seconds between two workers that are killed, on average")
     p.add_argument("--ray", action="store_true", help="workers are actors of Ray")
     p.add_argument("--out", help="a file for the result")
-    o = p.parse_args()
-    if o.ray:
-        import ray
+    return p
 
-        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "cluster")])
-        env = {"env_vars": {"PYTHONPATH": paths}}
-        ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, runtime_env=env)
+
+def start_ray() -> str:
+    """Starts a cluster on this machine. Returns its address."""
+    import ray
+
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "cluster")])
+    env = {"env_vars": {"PYTHONPATH": paths}}
+    started = ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, runtime_env=env)
+    return started.address_info["gcs_address"]
+
+
+def main() -> None:
+    o = arguments(__doc__).parse_args()
+    if o.ray:
+        start_ray()
     what = "actors of Ray" if o.ray else "processes"
     with tempfile.TemporaryDirectory() as folder, counted(what, o.out, o.seconds, o.seed) as happened:
         happened.update(run(Path(folder), o.seconds, o.seed, "auto" if o.ray else "", o.every))
