@@ -6,15 +6,14 @@ import gc
 import sys
 import time
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from encoded_images import encode, photograph
 from penstock import fn, pipeline_def, types
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
-PICTURES = str(Path(__file__).parents[3] / "examples" / "data")
 IMAGES = [np.full((8, 9, 3), k, "u1") for k in range(8)]
 
 
@@ -28,7 +27,7 @@ def plain(device):
 
 
 def reader(device):
-    jpegs, _ = fn.readers.file(file_root=PICTURES, random_shuffle=True)
+    jpegs, _ = fn.readers.file(file_root="pictures", random_shuffle=True)
     return fn.resize(fn.decoders.image(jpegs, device="mixed" if device == "gpu" else "cpu"), size=(4, 5))
 
 
@@ -97,6 +96,15 @@ def parts_of(pipe):
     yield from (chain for chains in pipe._plan.chains.values() for chain in chains)
 
 
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """Files for `reader`, which are small: an emulated GPU takes seconds for photographs."""
+    (tmp_path / "pictures" / "a").mkdir(parents=True)
+    for k in range(8):
+        encode(photograph(k, 60 + k, 90), "JPEG").tofile(tmp_path / "pictures" / "a" / f"{k}.jpg")
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def collected():
     """What other tests have left is gone."""
@@ -125,7 +133,7 @@ def assert_gone(kept):
 )
 @pytest.mark.parametrize("device", ("cpu", "gpu"))
 @pytest.mark.parametrize("define", DEFINITIONS, ids=lambda d: d.__name__)
-def test_nothing_is_left(define, device, how, without_collector):
+def test_nothing_is_left(define, device, how, without_collector, pictures):
     conditionals = {"enable_conditionals": True} if define is conditional else {}
     workers = {"py_num_workers": 1, "py_start_method": "thread"} if define is in_threads else {}
     if workers and "debug" in how:
