@@ -32,8 +32,11 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q $(if $(CI),--no-compile)
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
 PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance
-PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q tests/as_dali/test_face.py \
-  tests/test_guide.py::test_guide tests/test_guide.py::test_page
+# Of a framework: $(1) is its environment, $(2) its tests, $(3) those among the docstrings and tutorials. In one process, as
+# to import the framework takes seconds.
+PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q $(2) tests/as_dali/test_face.py \
+  tests/test_guide.py::test_guide tests/test_guide.py::test_page tests/test_docstrings.py tests/test_notebooks.py \
+  tests/test_typing.py -k "not (test_docstrings or test_notebooks or test_typing) or test_strict or $(3)"
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1$(1)
 # Not where it is switched off: precompiled headers take its place then, see CMakeLists.txt.
@@ -60,18 +63,14 @@ frameworks-tf: build $(if $(TF),$(VENV)/.beside-tf)
 ifeq ($(TF),)
 	@echo "No TensorFlow for this Python: its tests are skipped (have it: make frameworks TF=tensorflow)"
 else
-	$(call PYTEST_BESIDE,tf) $(wildcard tests/plugin/test_tf*.py) tests/operators/read/test_as_tensorflow.py
-	@$(VENV)/tf/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
-	  -k "plugin.tf or keras or test_strict"
+	$(call PYTEST_BESIDE,tf,$(wildcard tests/plugin/test_tf*.py) tests/operators/read/test_as_tensorflow.py,plugin.tf or keras)
 endif
 
 frameworks-paddle: build $(if $(PADDLE),$(VENV)/.beside-paddle)
 ifeq ($(PADDLE),)
 	@echo "No PaddlePaddle for this Python: its tests are skipped (have it: make frameworks PADDLE=paddlepaddle)"
 else
-	$(call PYTEST_BESIDE,paddle) tests/plugin/test_paddle.py tests/plugin/test_iterator_grid.py
-	@$(VENV)/paddle/bin/python -m pytest -q tests/test_docstrings.py tests/test_notebooks.py tests/test_typing.py \
-	  -k "paddle or test_strict"
+	$(call PYTEST_BESIDE,paddle,tests/plugin/test_paddle.py tests/plugin/test_iterator_grid.py,paddle)
 endif
 
 environments: $(if $(TF),$(VENV)/.beside-tf) $(if $(PADDLE),$(VENV)/.beside-paddle) ## install the environments of `frameworks`
