@@ -22,8 +22,8 @@ class Fibers {
       for (unsigned y = 0; y < t.y; y++)
         for (unsigned x = 0; x < t.x; x++) {
           Fiber &f = fibers_[used];
-          f.linear = linear++, f.thread = {x, y, z}, f.state = kRunning;
-          resume(f);
+          f.linear = linear++, f.thread = {x, y, z};
+          start(f);
           if (f.state != kDone) used++;
         }
     while (used) {
@@ -31,16 +31,16 @@ class Fibers {
       for (int i = 0; i < used; i++) of_block += fibers_[i].state == kAtBlock, done += fibers_[i].state == kDone;
       if (done == used) break;
       if (of_block + done == used) {
-        for (int i = 0; i < used; i++)
-          if (fibers_[i].state == kAtBlock) fibers_[i].state = kRunning, resume(fibers_[i]);
+        go_on(0, used, kAtBlock);
         continue;
       }
-      for (int i = 0; i < used;) {  // warps whose living threads all wait for each other go on
-        int end = i, ready = 1;
-        for (; end < used && fibers_[end].linear / 32 == fibers_[i].linear / 32; end++)
+      for (int i = 0, end; i < used; i = end) {  // warps whose living threads all wait for each other go on
+        int ready = 1, waiting = 0;
+        for (end = i; end < used && fibers_[end].linear / 32 == fibers_[i].linear / 32; end++) {
+          waiting += fibers_[end].state == kAtWarp;
           ready = ready && (fibers_[end].state == kAtWarp || fibers_[end].state == kDone);
-        for (; i < end; i++)
-          if (ready && fibers_[i].state == kAtWarp) fibers_[i].state = kRunning, resume(fibers_[i]), progress++;
+        }
+        if (ready && waiting) go_on(i, end, kAtWarp), progress++;
       }
       if (!progress) return "threads wait at different barriers";
     }
@@ -50,7 +50,7 @@ class Fibers {
   __attribute__((noinline)) static void wait(int of_warp) {
     Fiber &f = *current_->running_;
     f.state = of_warp ? kAtWarp : kAtBlock;
-    if (!__builtin_setjmp(f.here)) jump(current_->main_);
+    if (!__builtin_setjmp(f.here)) current_->next();
   }
 
  private:
@@ -67,9 +67,27 @@ class Fibers {
   // Not inlined: the compiler's jumps must lead out of the function that they are in.
   [[noreturn]] __attribute__((noinline)) static void jump(void **to) { __builtin_longjmp(to, 1); }
 
-  __attribute__((noinline)) void resume(Fiber &f) {
-    running_ = &f;
+  void run_as(Fiber &f) {
+    running_ = &f, f.state = kRunning;
     context_->linear = f.linear, context_->thread = f.thread;
+  }
+  // Lets those of the fibers [begin, end) go on that are in a state, each until it waits again or ends.
+  __attribute__((noinline)) void go_on(int begin, int end, State state) {
+    next_ = begin, end_ = end, going_ = state;
+    if (!__builtin_setjmp(main_)) next();
+  }
+  // Goes on with the next of those fibers without a jump to `go_on`, or, behind the last, returns from there.
+  [[noreturn]] __attribute__((noinline)) void next() {
+    while (next_ < end_) {
+      Fiber &f = fibers_[next_++];
+      if (f.state == going_) run_as(f), jump(f.here);
+    }
+    jump(main_);
+  }
+  // Runs a fiber from the begin of `thread_` until it waits or ends.
+  __attribute__((noinline)) void start(Fiber &f) {
+    next_ = end_ = 0;
+    run_as(f);
     if (__builtin_setjmp(main_)) return;
     if (f.stack) jump(f.here);
     // Their tops lie in different sets of the cache: those of equal addresses in a page would all share a few lines.
@@ -87,7 +105,7 @@ class Fibers {
     for (;;) {
       self->thread_();
       f->state = kDone;
-      if (!__builtin_setjmp(f->here)) jump(self->main_);
+      if (!__builtin_setjmp(f->here)) self->next();
     }
   }
 
@@ -96,5 +114,7 @@ class Fibers {
   std::function<void()> thread_;
   Fiber fibers_[kMaxThreads];
   Fiber *running_ = nullptr;
+  int next_ = 0, end_ = 0;
+  State going_ = kDone;
   void *main_[5];
 };
