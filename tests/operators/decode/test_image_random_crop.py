@@ -9,7 +9,8 @@ from penstock import fn, pipeline_def
 H, W = 100, 300
 # Red is the row, green and blue are the column, so a window's position can be read from its pixels.
 Y, X = np.mgrid[:H, :W]
-FILE = encode(Image.fromarray(np.stack([Y, X % 256, X // 256], -1).astype("u1")), "PNG", compress_level=1)
+PICTURE = np.stack([Y, X % 256, X // 256], -1).astype("u1")
+FILE = encode(Image.fromarray(PICTURE), "PNG", compress_level=1)
 
 
 def windows(n=400, seed=5, num_threads=2, **kwargs):
@@ -24,8 +25,7 @@ def windows(n=400, seed=5, num_threads=2, **kwargs):
     for i in range(n):
         a = np.array(out.at(i))
         y, x = int(a[0, 0, 0]), int(a[0, 0, 1]) + 256 * int(a[0, 0, 2])
-        want = np.stack([Y, X % 256, X // 256], -1)[y : y + a.shape[0], x : x + a.shape[1]]
-        np.testing.assert_array_equal(a, want)
+        np.testing.assert_array_equal(a, PICTURE[y : y + a.shape[0], x : x + a.shape[1]])
         result.append((y, x, *a.shape[:2]))
     return np.array(result)
 
@@ -33,23 +33,21 @@ def windows(n=400, seed=5, num_threads=2, **kwargs):
 def expected_windows(n, area, ratio, attempts=10, seed=1):
     """The distribution by its definition: redrawn until a window fits."""
     rng = np.random.default_rng(seed)
-    out = []
-    for _ in range(n):
-        for _ in range(attempts):
-            s, r = rng.uniform(*area) * H * W, np.exp(rng.uniform(*np.log(ratio)))
-            w, h = max(1, round((s * r) ** 0.5)), max(1, round((s / r) ** 0.5))
-            if w <= W and h <= H and ratio[0] <= w / h <= ratio[1]:
-                break
-        else:
-            h, w = (
-                (H, round(H * ratio[1]))
-                if W / H > ratio[1]
-                else (H, W)
-                if W / H >= ratio[0]
-                else (round(W / ratio[0]), W)
-            )
-        out.append((rng.integers(0, H - h + 1), rng.integers(0, W - w + 1), h, w))
-    return np.array(out)
+    if W / H > ratio[1]:
+        size = H, round(H * ratio[1])
+    elif W / H >= ratio[0]:
+        size = H, W
+    else:
+        size = round(W / ratio[0]), W
+    h, w = (np.full(n, x) for x in size)
+    drawn = np.arange(n)  # those that no window has fitted yet
+    for _ in range(attempts):
+        s, r = rng.uniform(*area, len(drawn)) * H * W, np.exp(rng.uniform(*np.log(ratio), len(drawn)))
+        width, height = (np.maximum(1, np.round(x**0.5).astype(int)) for x in (s * r, s / r))
+        fits = (width <= W) & (height <= H) & (ratio[0] <= width / height) & (width / height <= ratio[1])
+        h[drawn[fits]], w[drawn[fits]] = height[fits], width[fits]
+        drawn = drawn[~fits]
+    return np.stack([rng.integers(0, H - h + 1), rng.integers(0, W - w + 1), h, w], 1)
 
 
 @pytest.mark.parametrize(
