@@ -32,8 +32,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install -q $(if $(CI),--no-compile)
 INSTALL = $(PY) tools/requirements.py $(1) >$(VENV)/requirements.txt && $(PIP) -r $(VENV)/requirements.txt
 PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ignore=tests/conformance
-# Of a framework: $(1) is its environment, $(2) its tests, $(3) those among the docstrings and tutorials. In one process, as
-# to import the framework takes seconds.
+# Of a framework: $(1) is its environment, $(2) its tests, $(3) those among the docstrings and tutorials. In one process,
+# as importing the framework takes seconds.
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q $(2) tests/as_dali/test_face.py \
   tests/test_guide.py::test_guide tests/test_guide.py::test_page tests/test_docstrings.py tests/test_notebooks.py \
   tests/test_typing.py -k "not (test_docstrings or test_notebooks or test_typing) or test_strict or $(3)"
