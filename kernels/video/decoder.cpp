@@ -14,47 +14,43 @@ namespace {
 using namespace ffmpeg;
 
 constexpr size_t kMostReordered = 16;  // by H.264
-constexpr int kReordered = 2;          // by most encoders, so that decoders need not be reopened
+constexpr int kReordered = 2;          // by most encoders; also what single frames are decoded with
 
-// A decoder kept for the next video of the same codec and configuration: opening one takes longer than a frame.
 struct VideoDecoder : Decoder {
-  const int reordered;
+  // `n_reordered`: how many pictures may have to wait for one that is shown before them. `lender`: null, or a decoder
+  // that fits; see clear_pictures.
+  VideoDecoder(const Functions &functions, const VideoIndex &index, int n_reordered, const VideoDecoder *lender)
+      : Decoder(functions, "video", index.codec, index.extradata, options(index, n_reordered)) {
+    clear_pictures(lender ? lender->context : nullptr);
+  }
 
-  // `n_reordered`: how many pictures may have to wait for one that is shown before them.
-  VideoDecoder(const Functions &functions, const VideoIndex &index, int n_reordered)
-      : Decoder(functions, "video", index.codec, index.extradata, options(index, n_reordered)),
-        reordered(most(n_reordered)) {}
-
-  static int most(int n_reordered) { return std::max(n_reordered, kReordered); }
   static std::vector<std::pair<const char *, int64_t>> options(const VideoIndex &index, int n_reordered) {
     // `runs_of` knows from where on pictures are correct. The decoder itself is stricter and would hold some back.
     std::vector<std::pair<const char *, int64_t>> found = {{"flags", kOutputCorrupt}};
     // H.264 streams need not tell how far pictures are out of order. A decoder that learns it too late drops some; one
     // that lets more wait than needed uses more memory than fits in the caches.
-    if (!strcmp(index.codec, "h264")) found.emplace_back("has_b_frames", most(n_reordered));
+    if (!strcmp(index.codec, "h264")) found.emplace_back("has_b_frames", std::max(n_reordered, kReordered));
     return found;
   }
-  bool fits(const VideoIndex &index, int n_reordered) const {
-    return codec == index.codec && extradata == index.extradata && reordered >= n_reordered;
-  }
+  bool fits(const VideoIndex &index) const { return codec == index.codec && extradata == index.extradata; }
 };
 
-constexpr size_t kKept = 4;  // decoders kept per thread
+constexpr size_t kKept = 4;  // per thread
 
-// Taking one out passes ownership, so a decoder that has failed is not reused.
-class KeptDecoders {
+// Decoders of videos before, whose memory those of the same codec and configuration use.
+class Lenders {
  public:
-  std::unique_ptr<VideoDecoder> take(const Functions &ff, const VideoIndex &index, int reordered) {
+  // Null if there is none.
+  std::unique_ptr<VideoDecoder> take(const VideoIndex &index) {
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
-      if ((*it)->fits(index, reordered)) {
+      if ((*it)->fits(index)) {
         std::unique_ptr<VideoDecoder> found = std::move(*it);
         kept_.erase(it);
         return found;
       }
-    return std::make_unique<VideoDecoder>(ff, index, reordered);
+    return nullptr;
   }
   void give_back(std::unique_ptr<VideoDecoder> decoder) {
-    decoder->ff.avcodec_flush_buffers(decoder->context);
     kept_.push_front(std::move(decoder));
     if (kept_.size() > kKept) kept_.pop_back();
   }
@@ -63,7 +59,43 @@ class KeptDecoders {
   std::list<std::unique_ptr<VideoDecoder>> kept_;
 };
 
-thread_local KeptDecoders t_decoders;
+thread_local Lenders t_lenders;
+
+// Gives each run a decoder that knows nothing of what was decoded before: what FFmpeg makes of a damaged picture may
+// depend on it, also after avcodec_flush_buffers, and a damaged parameter set would stay for undamaged videos. Opening
+// a decoder is brief. What isn't is new memory for its pictures, so a decoder of a run before lends it its own.
+class RunDecoder {
+ public:
+  RunDecoder(const Functions &ff, const VideoIndex &index, int reordered)
+      : ff_(ff), index_(index), reordered_(reordered), lender_(t_lenders.take(index)) {
+    open();
+  }
+  VideoDecoder *operator->() { return own_.get(); }
+
+  void begin_anew() {
+    close();
+    open();
+  }
+  // At the end. If decoding has failed, `lender_` is not kept.
+  void give_back() {
+    close();
+    t_lenders.give_back(std::move(lender_));
+  }
+
+ private:
+  void open() { own_ = std::make_unique<VideoDecoder>(ff_, index_, reordered_, lender_.get()); }
+  void close() {
+    if (lender_) return own_.reset();
+    lender_ = std::move(own_);
+    ff_.avcodec_flush_buffers(lender_->context);  // releases its pictures
+  }
+
+  const Functions &ff_;
+  const VideoIndex &index_;
+  const int reordered_;
+  std::unique_ptr<VideoDecoder> lender_;
+  std::unique_ptr<VideoDecoder> own_;  // destroyed before `lender_`
+};
 
 // The maximum number of pictures decoded before one that is shown before them.
 int reordered_in(const std::vector<Run> &runs, const VideoIndex &index) {
@@ -115,7 +147,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
   for (int32_t i : wanted) asked.emplace_back(index.shown[i], i);
   std::sort(asked.begin(), asked.end());
   const std::vector<Run> runs = runs_of(asked, index, read, false);
-  std::unique_ptr<VideoDecoder> decoder = t_decoders.take(*ff, index, reordered_in(runs, index));
+  RunDecoder decoder(*ff, index, reordered_in(runs, index));
   int64_t decoded = 0, delivered = 0;
   size_t next = 0;
   const auto first_of = [&](int64_t packet) {
@@ -146,6 +178,7 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
     }
   };
   for (const Run &run : runs) {
+    if (&run != &runs.front()) decoder.begin_anew();
     for (int32_t i = run.begin; i < run.end; i++) {
       const Packet &p = index.packets[i];
       while (next < asked.size() && asked[next].first < i) next++;
@@ -172,12 +205,11 @@ int64_t decode_frames(const PacketReader &read, const VideoIndex &index, const s
     }
     ff->avcodec_send_packet(decoder->context, nullptr);  // flushes pictures that wait to be shown
     receive();
-    ff->avcodec_flush_buffers(decoder->context);
   }
   if (delivered < (int64_t)asked.size()) {
     const size_t missing = std::find(is_done.begin(), is_done.end(), false) - is_done.begin();
     fail("frame %d can't be decoded: the decoder gave no picture for it", asked[missing].second);
   }
-  t_decoders.give_back(std::move(decoder));
+  decoder.give_back();
   return decoded;
 }

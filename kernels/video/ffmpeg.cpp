@@ -21,6 +21,40 @@ std::atomic<const Functions *> g_functions{nullptr};
 std::mutex g_opening;
 Functions g_found;
 
+// AVCodecContext.get_buffer2
+int cleared_buffer(Context *context, Frame *frame, int flags) {
+  const Functions &ff = *functions();
+  // How memory is aligned depends on the pixel format of the decoder, which a damaged stream may change.
+  Context *lender = context_opaque(context);
+  int format = -1;
+  if (lender && (ff.av_opt_get_pixel_fmt(lender, "pixel_format", 0, &format) < 0 || format != frame_format(frame)))
+    lender = nullptr;
+  const int status = ff.avcodec_default_get_buffer2(lender ? lender : context, frame, flags);
+  if (status < 0) return status;
+  const uint8_t *last = nullptr;
+  for (int p = 0; p < 4; p++) {
+    BufferRef *const buffer = ff.av_frame_get_plane_buffer(frame, p);
+    if (!buffer || buffer_data(buffer) == last) continue;
+    last = buffer_data(buffer);
+    memset(buffer_data(buffer), 0, (size_t)buffer_size(buffer));
+  }
+  return status;
+}
+
+// New contexts hold the default, whose address is known.
+int offset_of_get_buffer2(const Functions &ff) {
+  constexpr int kMost = 800;  // bytes that AVCodecContext has in all majors
+  Context *context = ff.avcodec_alloc_context3(nullptr);
+  if (!context) throw std::bad_alloc();
+  int found = 0;
+  while (found < kMost &&
+         field<decltype(ff.avcodec_default_get_buffer2)>(context, found) != ff.avcodec_default_get_buffer2)
+    found += sizeof(void *);
+  ff.avcodec_free_context(&context);
+  if (found >= kMost) fail("its AVCodecContext is not as expected: get_buffer2 was not found");
+  return found;
+}
+
 void open_libraries(const char *util_path, const char *codec_path) {
   void *util = dlopen(util_path, RTLD_NOW | RTLD_LOCAL);
   if (!util) fail("%s", dlerror());
@@ -51,16 +85,20 @@ void open_libraries(const char *util_path, const char *codec_path) {
   FIND(codec, av_packet_free);
   FIND(codec, av_packet_unref);
   FIND(codec, av_new_packet);
+  FIND(codec, avcodec_default_get_buffer2);
   FIND(util, av_frame_alloc);
   FIND(util, av_frame_free);
   FIND(util, av_frame_unref);
   FIND(util, av_frame_ref);
+  FIND(util, av_frame_get_plane_buffer);
   FIND(util, av_mallocz);
   FIND(util, av_opt_set_int);
   FIND(util, av_opt_get_int);
+  FIND(util, av_opt_get_pixel_fmt);
   FIND(util, av_get_pix_fmt_name);
   FIND(util, av_strerror);
 #undef FIND
+  f.get_buffer2 = offset_of_get_buffer2(f);
   g_found = f;
   g_functions = &g_found;
 }
@@ -110,6 +148,11 @@ Decoder::~Decoder() {
   if (packet) ff.av_packet_free(&packet);
   if (frame) ff.av_frame_free(&frame);
   if (context) ff.avcodec_free_context(&context);
+}
+
+void Decoder::clear_pictures(Context *lender) {
+  context_opaque(context) = lender;
+  field<decltype(&cleared_buffer)>(context, ff.get_buffer2) = cleared_buffer;
 }
 
 void Decoder::fill_packet(const std::vector<uint8_t> &prefix, const uint8_t *data, int64_t size) {

@@ -12,6 +12,7 @@
 
 namespace ffmpeg {
 
+struct BufferRef;
 struct Codec;
 struct Context;
 struct Frame;
@@ -34,15 +35,20 @@ struct Functions {
   void (*av_packet_free)(PacketData **);
   void (*av_packet_unref)(PacketData *);
   int (*av_new_packet)(PacketData *, int);
+  int (*avcodec_default_get_buffer2)(Context *, Frame *, int);
   Frame *(*av_frame_alloc)();
   void (*av_frame_free)(Frame **);
   void (*av_frame_unref)(Frame *);
   int (*av_frame_ref)(Frame *, const Frame *);
+  BufferRef *(*av_frame_get_plane_buffer)(Frame *, int);
   void *(*av_mallocz)(size_t);
   int (*av_opt_set_int)(void *, const char *, int64_t, int);
   int (*av_opt_get_int)(void *, const char *, int, int64_t *);
+  int (*av_opt_get_pixel_fmt)(void *, const char *, int, int *);
   const char *(*av_get_pix_fmt_name)(int);
   int (*av_strerror)(int, char *, size_t);
+
+  int get_buffer2;  // offset of this field of AVCodecContext, which differs by major
 };
 
 // Null until `ffmpeg_open` has found all of them.
@@ -76,10 +82,14 @@ inline int32_t frame_width(Frame *f) { return field<int32_t>(f, 104); }
 inline int32_t frame_height(Frame *f) { return field<int32_t>(f, 108); }
 inline int32_t frame_format(Frame *f) { return field<int32_t>(f, 116); }
 inline int64_t frame_pts(Frame *f) { return field<int64_t>(f, 136); }
+// AVBufferRef; its size is an int in major 58, a size_t in later ones
+inline uint8_t *buffer_data(BufferRef *b) { return field<uint8_t *>(b, 8); }
+inline int32_t buffer_size(BufferRef *b) { return field<int32_t>(b, 16); }
 // AVCodec, AVCodecContext, AVCodecParameters
 inline int32_t codec_type(const Codec *c) { return field<int32_t>((void *)c, 16); }
 inline int32_t codec_id(const Codec *c) { return field<int32_t>((void *)c, 20); }
 inline void set_log_offset(Context *c, int32_t levels) { field<int32_t>(c, 8) = levels; }
+inline Context *&context_opaque(Context *c) { return field<Context *>(c, 48); }
 inline void set_codec(Parameters *p, int32_t type, int32_t id) {
   field<int32_t>(p, 0) = type, field<int32_t>(p, 4) = id;
 }
@@ -102,6 +112,10 @@ struct Decoder {
   ~Decoder();
   Decoder(const Decoder &) = delete;
 
+  // Decodes to memory that is cleared for each picture: FFmpeg uses memory again, and leaves what it can't decode of a
+  // damaged picture as it was. The memory is that of `lender`, an open decoder with the same configuration that must
+  // outlive this one and be used by no other thread; or its own if null.
+  void clear_pictures(Context *lender);
   // Fills the packet and its padding, as FFmpeg may read a few bytes beyond the data.
   void fill_packet(const std::vector<uint8_t> &prefix, const uint8_t *data, int64_t size);
   [[noreturn]] void fail_with(int status, const char *format, ...) const __attribute__((format(printf, 3, 4)));

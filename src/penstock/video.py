@@ -185,15 +185,18 @@ class Video:
         """Iterates over the frames. Two threads decode ahead, with at most about 100 MB of pictures (or 8 of them, if
         these take more)."""
         handle, error = self._handle, _error()
-        stream = library().video_stream_open(handle.value, 0)
+        stream, process = library().video_stream_open(handle.value, 0), os.getpid()
         try:
-            for _ in range(self._n):
+            for i in range(self._n):
+                if process != os.getpid():  # a fork, which leaves the stream's threads behind
+                    stream, process = library().video_stream_open(handle.value, i), os.getpid()
                 frame = _pixels((self.height, self.width, 3))
                 if not library().video_stream_read(stream, 1, self._as_ycbcr, address(frame), error):
                     raise self._failure(error)
                 yield frame
         finally:
-            library().video_stream_close(stream)
+            if process == os.getpid():
+                library().video_stream_close(stream)
             del handle  # keeps the video open until here
 
     def close(self) -> None:
