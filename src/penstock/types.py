@@ -251,9 +251,9 @@ def Constant(
 
     `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers, such as Python's, become 32-bit ones; a
     number that does not fit raises ValueError. A single NumPy number keeps its type. With a `dtype`, values beyond its
-    range are clamped; for integer types, elements of arrays are rounded and single numbers are truncated. Operations such
-    as `+` reject single numbers beyond the range (OverflowError). Outside of a pipeline's definition, a number becomes
-    a `ScalarConstant`, for any pipeline.
+    range are clamped; for integer types, elements of arrays are rounded and single numbers are truncated. `+` and
+    other operations reject single numbers beyond the range (OverflowError). Outside of a pipeline's definition, a
+    number becomes a `ScalarConstant`, for any pipeline.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)
