@@ -8,8 +8,7 @@ ISA ?=
 ARCH ?=
 # Whether tests that failed are run once more, alone; 1 in .ci/run only. (pytest's status is 1 if all of them were run.)
 AGAIN ?=
-# Processes that run tests: one more than processors, as many tests wait for other processes, servers and clocks.
-WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$((n + 1)) || echo 8)
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
 TORCH ?= $(shell $(PYTHON) -c 'import sys; print("torch==2.13.0 lightning==2.6.6 torchdata==0.11.0" * (sys.version_info[:2] == (3, 11)))' 2>/dev/null)
 # The torchvision that fits it, an oracle. It goes into a folder apart, where only its tests look for it: with a PyTorch

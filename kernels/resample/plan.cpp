@@ -14,34 +14,35 @@ enum Problem : int32_t { kNone, kSize, kRegion, kTooLarge };
 constexpr float kLargest = 1 << 30;   // pixels along an axis
 constexpr float kFarthest = 1 << 24;  // largest distance in pixels of a region's ends from the origin
 
-// Computes the extents before rounding, in single precision as in DALI. `wanted`: 0 if absent. `region`: extents of the
-// region. `limit`: null, or infinity where there is no limit.
+// Computes the extents before rounding. Sizes and their ratios are in single precision, means and limits of ratios in
+// double precision, as in DALI, as the last bit may decide which pixel is the nearest. `wanted`: 0 if absent. `region`:
+// extents of the region. `limit`: null, or infinity where there is no limit.
 void real_extents(const float *wanted, const float *region, const bool *empty, const float *limit, int k, int mode,
                   float *real) {
   int count = 0;
-  float product = 1, least = INFINITY, most = 0;
+  double product = 1, least = INFINITY, most = 0;
   for (int d = 0; d < k; d++) {
     if (!(wanted[d] > 0) || empty[d]) continue;
     float scale = wanted[d] / region[d];
     count++;
     product *= scale;
-    least = std::fmin(least, scale);
-    most = std::fmax(most, scale);
+    least = std::fmin(least, (double)scale);
+    most = std::fmax(most, (double)scale);
   }
   if (mode == kDefault || mode == kStretch) {
-    float factor = mode == kStretch ? 1 : count == 2 ? std::sqrt(product) : product;
+    double factor = mode == kStretch ? 1 : count == 2 ? std::sqrt(product) : product;
     for (int d = 0; d < k; d++) {
-      real[d] = wanted[d] > 0 && !empty[d] ? wanted[d] : region[d] > 0 ? region[d] * factor : 0;
+      real[d] = wanted[d] > 0 && !empty[d] ? wanted[d] : region[d] > 0 ? (float)(region[d] * factor) : 0;
       if (limit) real[d] = std::fmin(real[d], limit[d]);
     }
   } else {
-    float factor = mode == kNotLarger ? least : most;
+    double factor = mode == kNotLarger ? least : most;
     for (int d = 0; limit && d < k; d++)
-      if (region[d] > 0) factor = std::fmin(factor, limit[d] / region[d]);
+      if (region[d] > 0) factor = std::fmin(factor, (double)limit[d] / region[d]);
     for (int d = 0; d < k; d++) {
       // What was asked for is not multiplied, which might round it to the other side of a half.
       const bool is_asked = wanted[d] > 0 && !empty[d] && wanted[d] / region[d] == factor;
-      real[d] = is_asked ? wanted[d] : region[d] > 0 ? region[d] * factor : 0;
+      real[d] = is_asked ? wanted[d] : region[d] > 0 ? (float)(region[d] * factor) : 0;
     }
   }
   for (int d = 0; d < k && !count; d++) real[d] = region[d];

@@ -127,20 +127,30 @@ class _OfEachType(Generic[_Made]):
         def bool(self) -> _Made: ...
 
 
+def _beyond(value: Any, array: np.ndarray) -> int | None:
+    """The integer part of a number that its type, the array's, can't hold; None if it can."""
+    if array.dtype.kind not in "iu" or not np.isfinite(value):
+        return None
+    whole = int(value)
+    return None if whole == array.item() else whole
+
+
 class ScalarConstant(_OfEachType["ScalarConstant"]):
     """A number with a type, as an operand of operations with batches: `images * ScalarConstant(3).uint8()`.
 
-    Its methods `bool`, `int8`, ..., `float64` return the number as that type.
+    Its methods `bool`, `int8`, ..., `float64` return the number as that type. A number beyond the range of its type is
+    not accepted as an operand.
     """
 
     def __init__(self, value: Any, dtype: Any = None):
         if np.ndim(value):
             raise TypeError(f"a scalar is one number; got {value!r}. Arrays: types.Constant")
         self._array = _trace.constant_array(value, dtype)
+        self._clamped = _beyond(value, self._array)
 
     @property
     def value(self) -> Any:
-        return self._array.item()
+        return self._array.item() if self._clamped is None else self._clamped
 
     @property
     def dtype(self) -> DALIDataType:
@@ -167,11 +177,11 @@ class ScalarConstant(_OfEachType["ScalarConstant"]):
 class _ScalarNode(_DataNode, _OfEachType["_ScalarNode"]):
     """Returned by `Constant` for a single number: a node that can be converted to other types, as `ScalarConstant`."""
 
-    __slots__ = ("_array",)
+    __slots__ = ("_array", "_clamped")
 
-    def __init__(self, array: np.ndarray, node: _DataNode):
+    def __init__(self, array: np.ndarray, node: _DataNode, clamped: int | None):
         super().__init__(node.name, node.device, node.source, node.index)
-        self._array = array
+        self._array, self._clamped = array, clamped
 
     if TYPE_CHECKING:
 
@@ -186,7 +196,8 @@ class _ScalarNode(_DataNode, _OfEachType["_ScalarNode"]):
 
 def _as_type(name: str, make: Callable[[np.ndarray, np.dtype], Any]) -> Any:
     def as_type(self: Any) -> Any:
-        return make(_trace.constant_array(self._array, name), np.dtype(name))
+        given = self._array if self._clamped is None else self._clamped
+        return make(given, np.dtype(name))
 
     as_type.__name__, as_type.__doc__ = name, f"The number as {name}."
     return as_type
@@ -202,7 +213,7 @@ def ConstantNode(device: str, value: Any, dtype: Any, shape: Any, layout: str | 
 
     arguments = {"value": array, "layout": layout or "", "device": device or "cpu", **kwargs}
     node = _trace.call(REGISTRY["constant"], (), arguments)
-    return _ScalarNode(array, node) if scalar and node.device == "cpu" else node
+    return _ScalarNode(array, node, _beyond(value, array)) if scalar and node.device == "cpu" else node
 
 
 # For type checkers, a single number is both a node and a `ScalarConstant`, as the result depends on where it is called.
@@ -240,8 +251,9 @@ def Constant(
 
     `value` is a number, a list or an array. Without a `dtype`, 64-bit numbers, such as Python's, become 32-bit ones; a
     number that does not fit raises ValueError. A single NumPy number keeps its type. With a `dtype`, values beyond its
-    range are clamped; for integer types, elements of arrays are rounded and single numbers are truncated. Outside of a
-    pipeline's definition, a number becomes a `ScalarConstant`, for any pipeline.
+    range are clamped; for integer types, elements of arrays are rounded and single numbers are truncated. `+` and
+    other operations reject single numbers beyond the range (OverflowError). Outside of a pipeline's definition, a
+    number becomes a `ScalarConstant`, for any pipeline.
 
     >>> from penstock import fn, pipeline_def, types
     >>> @pipeline_def(batch_size=2)

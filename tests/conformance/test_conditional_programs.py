@@ -189,6 +189,8 @@ def _subscripts():
     yield lambda m, x, i: x[:, m.newaxis]
     yield lambda m, x, i: x[m.newaxis("A"), :, m.newaxis("B"), 0]
     yield lambda m, x, i: x[0, m.newaxis]
+    yield lambda m, x, i: x[0, 0, i, m.newaxis("A")]
+    yield lambda m, x, i: x[m.newaxis("A"), i, 0, m.newaxis("B"), 0]
     # Refused:
     yield from (lambda m, x, i, k=k: x[k] for k in (10, -6, (0, 0, 0, 0), (slice(None),) * 4, 1.5, "a", [0, 1]))
     yield lambda m, x, i: x[m.fn.cast(i, dtype=m.types.FLOAT)]

@@ -124,6 +124,28 @@ def test_constants_of_another_type(value):
     assert not problem, problem
 
 
+@pytest.mark.parametrize("number", [300, -129, 300.5, np.int64(2**40)])
+@pytest.mark.parametrize("is_outside", [False, True])
+def test_operands_beyond_their_type(number, is_outside):
+    """They raise OverflowError, but still can become a type that holds them."""
+    import nvidia.dali as dali
+
+    results = []
+    for lib in (dali, penstock):
+        outside = lib.types.Constant(number, lib.types.INT8)
+
+        def define(lib, convert, outside=outside):
+            x = lib.fn.external_source(source=Twice(np.uint8([1, 200])))
+            yield x + convert(outside if is_outside else lib.types.Constant(number, lib.types.INT8))
+
+        assert outside.value == int(number)
+        with pytest.raises(OverflowError, match="out of range for int8"):
+            run(lib, lambda lib, define=define: define(lib, lambda c: c))
+        results.append(run(lib, lambda lib, define=define: define(lib, lambda c: c.int64())))
+    problem = oracle.compare(*results, oracle.Bound(), oracle.Tally())
+    assert not problem, problem
+
+
 def test_single_numbers_of_numpy_keep_their_type():
     import nvidia.dali as dali
 

@@ -71,6 +71,48 @@ def test_nearest_neighbours_in_a_region(theirs, axis, roi):
     assert len(differing) <= len(FEW) / 80 and all(n == 1 for n in differing)
 
 
+# Sizes with fractions show a region that starts or ends within a pixel; limits and means make such sizes.
+FRACTIONS = {
+    "max_size": ("resize", "HWC", {"resize_shorter": 7, "max_size": 11}),
+    "max_size of two axes": ("resize", "HWC", {"size": [8, 6], "mode": "not_smaller", "max_size": [9, 7]}),
+    "fractions": ("resize", "HWC", {"resize_shorter": 7.5}),
+    "mean of two": ("resize", "DHWC", {"resize_x": 7, "resize_y": 11}),
+    "mean and max_size": ("resize", "DHWC", {"resize_x": 7, "resize_y": 9, "max_size": 8}),
+    "max_size of volumes": ("resize", "DHWC", {"resize_shorter": 6, "max_size": 13}),
+    "tensor, max_size": (
+        "tensor_resize",
+        "HWC",
+        {"sizes": [7, 7], "axes": [0, 1], "mode": "not_smaller", "max_size": 11},
+    ),
+    "tensor, one of two": ("tensor_resize", "HWC", {"sizes": [8, 0], "axes": [0, 1]}),
+    "tensor, all axes": ("tensor_resize", "HWC", {"sizes": [7.3, 0, 3]}),
+}
+
+
+@pytest.mark.parametrize("case", FRACTIONS)
+def test_nearest_neighbours_with_fractions(theirs, case):
+    import penstock
+
+    name, layout, kwargs = FRACTIONS[case]
+    rng = np.random.default_rng(5)
+    shapes = rng.integers(1, 40 if layout == "HWC" else 25, (400, len(layout) - 1))
+    samples = [np.stack(np.indices(shape), -1).astype("u1") for shape in shapes]
+    if layout == "HWC":
+        samples = [np.concatenate([x, x[..., :1]], -1) for x in samples]
+
+    def of(m):
+        resize = m.fn.resize if name == "resize" else m.fn.experimental.tensor_resize
+
+        def define():
+            x = m.fn.external_source(source=lambda i: samples, layout=layout)
+            return resize(x, interp_type=m.types.INTERP_NN, **kwargs)
+
+        return outputs(m, define, len(samples))
+
+    for shape, ours, want in zip(shapes, of(penstock), of(theirs), strict=True):
+        np.testing.assert_array_equal(ours, want, str(shape))
+
+
 RNG = np.random.default_rng(8)
 ANGLES = np.float32([*range(-180, 405, 45), 30, 60, 120, 10, 1, 0.1, 0.01, 89.9, 26.56505, 53.1301, 327.56366])
 ANGLES = np.concatenate([ANGLES, RNG.uniform(-400, 400, 20).astype("f4")])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import ArgumentTypeError, Site, describe
+from ..core.errors import ArgumentOverflow, ArgumentTypeError, Site, describe
 from ..core.op import REGISTRY
 from ..core.plan_memory import Edge as Edge
 
@@ -90,6 +90,7 @@ class DataNode:
     """
 
     __slots__ = ("device", "index", "name", "source")
+    _clamped: int | None = None  # of `types.Constant`: the number given, if its type can't hold it
 
     def __init__(self, name: str, device: str = "cpu", source: Any = None, index: int = 0):
         self.name, self.device, self.source, self.index = name, device, source, index
@@ -333,6 +334,9 @@ def arithmetic(operation: str, *operands: Any) -> DataNode:
                 f"{type(operand).__name__} of DataNodes. Operators with several outputs return a list: take one of "
                 "them, as in `out[0]`"
             )
+        if (clamped := getattr(operand, "_clamped", None)) is not None:
+            type_name = operand.dtype.name.lower()
+            raise ArgumentOverflow(f"the constant {clamped} is out of range for {type_name}, the type it was given")
         if hasattr(operand, "__array__") and not isinstance(operand, DataNode) and np.ndim(operand) == 0:
             operand = np.asarray(operand)[()]  # also of types.Constant, with its type
         if isinstance(operand, (bool, int, float, np.generic)) and "constant" not in kwargs:

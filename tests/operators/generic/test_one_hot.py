@@ -9,6 +9,8 @@ from penstock import fn, pipeline_def, types
 def reference(x, num_classes=0, axis=-1, axis_name=None, on_value=1.0, off_value=0.0, dtype=types.FLOAT):
     t = types.to_numpy_type(dtype)
     out = (np.arange(num_classes) == np.trunc(x.astype("f8"))[..., None]) & (x[..., None] > -1)
+    if np.dtype(t).kind != "f":
+        on_value, off_value = np.trunc(on_value), np.trunc(off_value)
     out = np.where(out, np.array(saturate(on_value, t)), np.array(saturate(off_value, t))).astype(t)
     return out if axis == -1 else np.moveaxis(out, -1, axis)
 
@@ -41,6 +43,8 @@ TestValues = op_test(
     args=[
         {"num_classes": 5, "dtype": types.INT64},
         {"num_classes": 5, "dtype": types.UINT8, "on_value": 7.0, "off_value": 250.0},
+        {"num_classes": 5, "dtype": types.UINT8, "on_value": 2.75, "off_value": 0.5},
+        {"num_classes": 5, "dtype": types.INT16, "on_value": -2.75, "off_value": -0.75},
         {"num_classes": 5, "dtype": types.FLOAT, "on_value": -2.5, "off_value": 0.125, "axis_name": "C"},
         {"num_classes": 5, "dtype": types.FLOAT64, "on_value": 0.5},
     ],

@@ -33,7 +33,7 @@ class OneHot(Operator):
     num_classes = Arg(int, 0, "Number of classes.")
     axis = Arg(int, -1, "Index of the new axis in the output; -1: the last.")
     axis_name = Arg(str, None, "Name of the new axis, one character.")
-    on_value = Arg(float, 1.0, "Value at the index of the class, converted to `dtype` and clamped.")
+    on_value = Arg(float, 1.0, "Value at the index of the class; truncated and clamped if `dtype` is an integer type.")
     off_value = Arg(float, 0.0, "Value at all other indices, converted in the same way.")
     dtype = Arg(DALIDataType, DALIDataType.FLOAT, "Type of the output.")
 
@@ -64,10 +64,12 @@ class OneHot(Operator):
         return x.like(shape=np.insert(x.shape, at, classes, axis=1), dtype=a.dtype, layout=layout)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        v = self.values
+        on, off = (np.float32(self.values[name]) for name in ("on_value", "off_value"))
+        if out.dtype.kind in "iu":
+            on, off = np.trunc(on), np.trunc(off)
         return {
             "inner": np.maximum(a.inner, 1),
-            "classes": v["num_classes"],
-            "on": float(np.float32(v["on_value"])),
-            "off": float(np.float32(v["off_value"])),
+            "classes": self.values["num_classes"],
+            "on": float(on),
+            "off": float(off),
         }

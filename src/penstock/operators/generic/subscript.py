@@ -89,7 +89,7 @@ class Subscript(Operator):
         a.layout += x.layout[axis:]
         if "n" in a.pattern and a.names is None:
             a.layout = ""
-        if a.names is not None and x.ndim and not x.layout:
+        if a.names is not None and not x.layout and any(axis >= 0 for axis in a.of):
             raise ValueError("new axes with names need an input with a layout; give the layout, or leave the names out")
         if len(a.of) > MAX_DIMS:
             raise ValueError(f"the output has {len(a.of)} dimensions; at most {MAX_DIMS} are possible")

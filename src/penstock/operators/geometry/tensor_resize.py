@@ -192,22 +192,24 @@ class TensorResize(Resampling):
 
 
 def _extents(a: Arguments, wanted: np.ndarray, region: np.ndarray, filled: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """Extents (n, k), float32, before rounding."""
+    """Extents (n, k), float32, before rounding: ratios of sizes are float32, means and limits of these float64, as in
+    DALI."""
     given = (wanted > 0) & filled
     count = given.sum(axis=1, keepdims=True)
     with np.errstate(all="ignore"):
         scale = wanted / region
         if a.mode in ("default", "stretch"):
-            mean: Any = np.float32(1)
+            mean: Any = 1.0
             if a.mode == "default" and not given.all():
-                product = np.where(given, scale, 1).prod(axis=1, keepdims=True, dtype="f4")
-                mean = product ** (1 / np.maximum(count, 1)).astype("f4")
-            real = np.minimum(np.where(given, wanted, np.where(region > 0, region * mean, 0)), limit)
+                product = np.where(given, scale, 1).prod(axis=1, keepdims=True, dtype="f8")
+                mean = product ** (1 / np.maximum(count, 1))
+            real = np.minimum(np.where(given, wanted, np.where(region > 0, region * mean, 0).astype("f4")), limit)
         else:
             larger = a.mode == "not_smaller"
             one = np.where(given, scale, 0).max(axis=1) if larger else np.where(given, scale, np.inf).min(axis=1)
-            most = np.where(region > 0, limit / region, np.inf).min(axis=1)
-            real = np.where(region > 0, region * np.minimum(one, most)[:, None], 0)
+            most = np.where(region > 0, limit / region.astype("f8"), np.inf).min(axis=1)
+            factor = np.minimum(one, most)[:, None]
+            real = np.where(given & (scale == factor), wanted, np.where(region > 0, region * factor, 0))
     return np.where(count > 0, real, region).astype("f4")
 
 
