@@ -124,9 +124,10 @@ def test_bytes_between_packets(tmp_path):
 def test_the_clock_begins_anew(tmp_path):
     """The clock wraps around after 2^33 / 90000 = 95,443.7 s."""
     times = tuple(95_443_000 + 100 * i for i in range(20))
-    video = opened(tmp_path, clip(container="mpegts", times=times))
+    data = clip(container="mpegts", times=times)
+    video = opened(tmp_path, data)
     assert len(video) == 20 and video.fps == 10
-    close(video[:], decoded(clip(container="mpegts"))[0])
+    close(video[:], decoded(data)[0])
 
 
 def test_recordings_one_behind_the_other(tmp_path):
