@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All frames of an opened video in sequence: two threads decode ahead, the caller converts colours.
+#include <unistd.h>
+
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -29,7 +31,7 @@ constexpr int32_t kLeastGroup = 16;  // frames
 
 class Stream {
  public:
-  Stream(const OpenedVideo &video, int32_t first)
+  Stream(OpenedVideo &video, int32_t first)
       : video_(video), groups_of_video_(video.index), begun_(first), next_(first), remote_(RemoteStorage::selected) {
     threads_.emplace_back([this]() { decode_groups(); });
   }
@@ -42,6 +44,12 @@ class Stream {
     for (std::thread &t : threads_) t.join();
     for (auto &[number, held] : waiting_) release(held);
   }
+
+  // Ends it, but not in a forked process, which doesn't have the threads that would be waited for.
+  static void end(Stream *stream) {
+    if (stream->process_ == getpid()) delete stream;
+  }
+  OpenedVideo &video() { return video_; }
 
   // Reads the next n frames.
   void read(int64_t n, bool as_ycbcr, uint8_t *out) {
@@ -173,7 +181,8 @@ class Stream {
     return group && (group->is_done || (group->held >= at_once_ && waiting_.count(next_)));
   }
 
-  const OpenedVideo &video_;
+  OpenedVideo &video_;
+  const pid_t process_ = getpid();
   const Groups groups_of_video_;
   std::mutex beginning_;
   int32_t begun_;  // the first frame of the group to be begun next
@@ -192,8 +201,13 @@ class Stream {
 
 }  // namespace
 
-// Streams the frames of a video from `first` on. The video must stay open until video_stream_close.
-EXPORT Stream *video_stream_open(const OpenedVideo *video, int64_t first) { return new Stream(*video, (int32_t)first); }
+// Streams the frames of a video from `first` on, until video_stream_close or video_close.
+EXPORT Stream *video_stream_open(OpenedVideo *video, int64_t first) {
+  std::shared_ptr<Stream> opened(new Stream(*video, (int32_t)first), Stream::end);
+  std::lock_guard<std::mutex> lock(video->streams_lock);
+  video->streams[opened.get()] = opened;
+  return opened.get();
+}
 EXPORT_LONG(video_stream_open)
 
 // Writes the next n frames to `out`; returns 0 with the reason in `error` if they can't be decoded.
@@ -208,5 +222,12 @@ EXPORT int32_t video_stream_read(Stream *stream, int64_t n, int32_t as_ycbcr, ui
 }
 EXPORT_LONG(video_stream_read)
 
-EXPORT void video_stream_close(Stream *stream) { delete stream; }
+EXPORT void video_stream_close(Stream *stream) {
+  OpenedVideo &video = stream->video();
+  std::shared_ptr<void> closed;  // ends it without the lock
+  std::lock_guard<std::mutex> lock(video.streams_lock);
+  const auto it = video.streams.find(stream);
+  closed = std::move(it->second);
+  video.streams.erase(it);
+}
 EXPORT_LONG(video_stream_close)

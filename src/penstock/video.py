@@ -195,8 +195,7 @@ class Video:
                     raise self._failure(error)
                 yield frame
         finally:
-            if process == os.getpid():
-                library().video_stream_close(stream)
+            library().video_stream_close(stream)
             del handle  # keeps the video open until here
 
     def close(self) -> None:
