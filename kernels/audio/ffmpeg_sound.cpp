@@ -206,7 +206,7 @@ class Sound : public AudioReader {
   int64_t begin_ = 0, silence_ = 0, length_ = 0, total_ = 0;  // in samples
   size_t next_ = 0;                                           // packet
   int64_t without_frame_ = 0;                                 // packets since the last frame
-  bool is_silent_ = false;  // whether the current samples are silence before those of the decoder's frame
+  bool is_silent_ = false;               // whether the current samples are silence before those of the decoder's frame
   int64_t at_ = 0, has_ = 0, used_ = 0;  // index of the frame's first sample, its samples, and those already used
 };
 

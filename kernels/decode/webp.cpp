@@ -31,7 +31,8 @@ static Picture first_picture(Bytes in, const WebPBitstreamFeatures &canvas) {
     const int64_t size = std::min<int64_t>(in.le32(at + 4), in.size - at - 8);
     if (size < kHead) break;
     const Bytes head = in.part(at + 8, kHead);
-    Picture p = {in.part(at + 8 + kHead, size - kHead), 2 * (head.le32(0) & 0xffffff), 2 * (head.le32(3) & 0xffffff), {}};
+    Picture p = {
+        in.part(at + 8 + kHead, size - kHead), 2 * (head.le32(0) & 0xffffff), 2 * (head.le32(3) & 0xffffff), {}};
     if (WebPGetFeatures(p.data.data, (size_t)p.data.size, &p.features) != VP8_STATUS_OK) break;
     if (p.x + p.features.width > canvas.width || p.y + p.features.height > canvas.height)
       fail("WebP: the first picture of the animation, of %d x %d at (%lld, %lld), leaves the canvas of %d x %d",
