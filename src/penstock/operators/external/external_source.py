@@ -151,8 +151,7 @@ class ExternalSource(Resumable, Source):
         self.is_parallel = bool(v["parallel"])
         self.position, self.ended, self.ended_early = Position(), False, False
         self.n_bad = 0  # consecutive bad samples, in batches without a good one
-        self.told_of_rest = v["last_batch"] is not None
-        self.room = 0
+        self.told_of_rest, self.room = v["last_batch"] is not None, 0
         self.run_ahead: Ahead | None = None
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # by output, of the first batch
@@ -170,6 +169,7 @@ class ExternalSource(Resumable, Source):
             check_parallel(v, self.calling)
         elif self.calling is not None and not v["background"]:
             self.called = Called()
+        self.may_end = self.calling is not None and self.called is None
 
     def defined(self) -> None:
         if self.calling is not None and not self.is_parallel:
