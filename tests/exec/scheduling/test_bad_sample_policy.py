@@ -82,6 +82,13 @@ def with_bad(kind, places, n=8):
     return "".join(LETTER[kind] if i in places else "g" for i in range(n))
 
 
+def test_a_file_that_is_several_samples_of_a_batch(dataset):
+    bad, good = dataset("hg")
+    pipe = images([bad, good, bad, bad], on_error="skip", depth=1)
+    assert labels(pipe.run()) == [1]
+    assert [e.sample for e in pipe.errors() if e.iteration == 0] == [0, 2, 3]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("places", POSITIONS.values(), ids=POSITIONS)
 class TestWhereAndWhen:

@@ -29,7 +29,7 @@ class Policy:
             raise ValueError(f"max_errors as a float is a rate below 1.0; got {max_errors!r} (a count is an int)")
         self.on_error, self.max_errors = on_error, max_errors
         self.errors: list[SampleError] = []
-        self._known: set[tuple[str, int, int]] = set()
+        self._known: set[tuple[str, int, int, int]] = set()
         self._before = 0  # bad samples counted in a checkpoint but not listed
         self._requested: dict[int, int] = {}  # by iteration: the samples up to its end
         self._lock = threading.Lock()
@@ -45,9 +45,10 @@ class Policy:
         many."""
         with self._lock:
             for row, (node, reason, source) in sorted(samples.items()):
-                # The same sample may occur again as the replacement of another bad one.
-                if (source, node.number, iteration) not in self._known:
-                    self._known.add((source, node.number, iteration))
+                # A file may be several samples of a batch; as a replacement, it may be tried again for any bad one.
+                key = source, node.number, iteration, -1 if self.on_error == "replace" else row
+                if key not in self._known:
+                    self._known.add(key)
                     operator = node.op.display_name()
                     self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
             count = self._before + len(self.errors)
