@@ -240,6 +240,7 @@ class Workers:
         for t in self._threads:
             if t is not threading.current_thread():
                 t.join(max(0.0, end - time.monotonic()))
+        self._threads = []  # another call need not wait again for one that does not end
         kernels.library().memory_trim(-1)  # trims the memory pool to its default level
 
 
