@@ -181,7 +181,6 @@ class TestClosed:
         assert not waiting.is_alive() and not closing.is_alive()
         assert seen and "closed" in seen[0]
 
-
     def test_a_source_that_does_not_return_is_waited_for_once(self, monkeypatch):
         begun, release, joined = threading.Event(), threading.Event(), []
 
