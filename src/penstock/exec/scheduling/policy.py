@@ -32,6 +32,7 @@ class Policy:
         self._known: set[tuple[str, int, int, int]] = set()
         self._before = 0  # bad samples counted in a checkpoint but not listed
         self._requested: dict[int, int] = {}  # by iteration: the samples up to its end
+        self._latest = 0  # the last iteration with a bad sample
         self._lock = threading.Lock()
 
     def requested(self, iteration: int, samples: int) -> None:
@@ -52,6 +53,7 @@ class Policy:
                     operator = node.op.display_name()
                     self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
             count = self._before + len(self.errors)
+            self._latest = max(self._latest, iteration)  # the one before may be recorded later: two are made at once
         if self.on_error == "raise":
             row, (node, reason, source) = min(samples.items())
             n = len(samples) - 1
@@ -62,7 +64,7 @@ class Policy:
         limit = self.max_errors
         if limit is None:
             return
-        seen = self._requested[iteration]
+        seen = self._requested[self._latest]
         if count > (limit if isinstance(limit, int) else limit * max(seen, 100)):
             last = "\n".join(f"  {e.source}: {e.reason}" for e in self.errors[-5:])
             raise PipelineError(
