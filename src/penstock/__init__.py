@@ -43,14 +43,16 @@ if TYPE_CHECKING:
     from . import backend as backend
     from . import external_source as external_source
     from . import internal as internal
+    from . import metrics as metrics
     from . import pickling as pickling
     from . import plugin_manager as plugin_manager
     from . import reducers as reducers
     from . import sysconfig as sysconfig
     from . import tfrecord as tfrecord
+    from . import video as video
 else:
     _WITHOUT_IMPORT = frozenset(
-        "backend external_source internal pickling plugin_manager reducers sysconfig tfrecord".split()
+        "backend external_source internal metrics pickling plugin_manager reducers sysconfig tfrecord video".split()
     )
 
     def __getattr__(name):

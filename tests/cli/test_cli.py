@@ -73,6 +73,26 @@ def noise():
 def ends():
     return fn.external_source(source=[np.zeros((2, 3))] * 3, cycle="raise")
 
+@pipeline_def(batch_size=2, num_threads=1)
+def of(root):
+    return fn.readers.file(file_root=root)[0]
+
+@pipeline_def
+def any_size():
+    return fn.random.uniform()
+
+@pipeline_def(batch_size=2, num_threads=1)
+def once():
+    return fn.external_source(source=[np.zeros((2, 3))] * 3)
+
+@pipeline_def(batch_size=2, num_threads=1)
+def fed():
+    return fn.external_source(name="x")
+
+@pipeline_def(batch_size=2, num_threads=1)
+def damaged():
+    return fn.decoders.image(np.zeros(9, np.uint8))
+
 made = noise()
 number = 3
 """
@@ -114,11 +134,35 @@ def test_bench_changes_the_definition(pipelines, capsys):
         ("of_bench:number", "neither a Pipeline nor a function that returns one; got 3"),
         ("no_such_module:x", "there is no module 'no_such_module'"),
         ("no_such_file.py:x", "there is no file no_such_file.py"),
+        ("of_bench:of", "takes arguments without a default (root); add a function without any"),
+        ("of_bench:any_size", "'any_size' of of_bench has no batch_size; give one by --batch-size"),
+        ("of_bench:once", "the source has ended, and does not begin again (see `cycle` of fn.external_source)"),
     ],
 )
 def test_bench_says_what_is_missing(pipelines, capsys, name, told):
     assert main(["bench", name]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name, told", [("of_bench:damaged", 'of_bench.py", line'), ("of_bench:fed", "no data was fed to the input 'x'")]
+)
+def test_bench_shows_errors_of_pipelines_without_a_traceback(pipelines, capsys, name, told):
+    assert main(["bench", name]) == 1
+    text = capsys.readouterr().err
+    assert text.startswith("penstock bench: ") and told in text and "Traceback" not in text
+
+
+def test_bench_looks_for_the_folder_of_the_page_first(pipelines, capsys):
+    assert main(["bench", "of_bench:noise", "--report", "none/page.html"]) == 2
+    assert "there is no folder 'none' for the report" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "x"])
+def test_bench_takes_some_time(pipelines, capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["bench", "of_bench:noise", "--seconds", seconds])
+    assert "seconds" in capsys.readouterr().err
 
 
 def test_bench_can_not_change_what_is_made(pipelines, capsys):

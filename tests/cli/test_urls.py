@@ -81,6 +81,21 @@ def test_what_is_not_there(server, capsys, arguments, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (("ls", "{}"), "'{}' is not one of the URLs that can be read: http://"),
+        (("ls", "http://127.0.0.1:9/folder/"), "servers of http:// and https:// don't list folders"),
+        (("ls", "-r", "https://127.0.0.1:9/folder"), "servers of http:// and https:// don't list folders"),
+        (("cp", "{}/none", "{}/to"), "No such file or directory: {}/none"),
+        (("cp", "{}", "{}/to"), "Is a directory: {}; a slash at its end copies the whole folder"),
+    ],
+)
+def test_what_can_not_be_done(capsys, arguments, told, tmp_path):
+    assert main([a.format(tmp_path) for a in arguments]) == 1
+    assert told.format(tmp_path) in capsys.readouterr().err
+
+
 def test_doctor(server, capsys):
     assert main(["doctor", "s3://b/x"]) == 0
     said = capsys.readouterr().out

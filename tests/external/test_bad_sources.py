@@ -20,6 +20,18 @@ def wrong_at(info, what):
     return what() if (info.iteration, info.idx_in_batch) == (1, 1) else GOOD
 
 
+class Unconvertible:
+    """As tensors of PyTorch of a type, or in memory, that NumPy does not have."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+
+def of_torch(**kwargs):
+    torch = pytest.importorskip("torch")
+    return torch.zeros(2, 3, **{k: getattr(torch, v) if k == "dtype" else v for k, v in kwargs.items()})
+
+
 SAMPLES = {  # fault, n_outputs, arguments, message
     "None": (lambda: None, None, {}, "gave None"),
     "one output too few": (lambda: (GOOD,), 2, {}, "gave 1 outputs, num_outputs is 2"),
@@ -30,6 +42,9 @@ SAMPLES = {  # fault, n_outputs, arguments, message
     "text": (lambda: "abc", None, {}, "gave a str"),
     "bytes": (lambda: b"abc", None, {}, "np.frombuffer"),
     "object": (lambda: np.array([None, 1]), None, {}, "object"),
+    "no array": (Unconvertible, None, {}, "gave a Unconvertible that can't become an array: Got unsupported Scalar"),
+    "bfloat16": (lambda: of_torch(dtype="bfloat16"), None, {}, "gave a Tensor that can't become an array: .*BFloat16"),
+    "no memory": (lambda: of_torch(device="meta"), None, {}, "gave a Tensor that can't become an array: .*meta"),
     "too many dimensions": (lambda: np.zeros((1,) * 9, "f4"), None, {}, "dimensions"),
 }
 

@@ -92,6 +92,18 @@ def test_nodes_of_two_pipelines_do_not_mix():
         other.build()
 
 
+def test_what_is_kept_of_another_definition():
+    kept = []
+    first(
+        pipeline_def(
+            lambda: kept.append(fn.external_source(source=batches(1))) or kept[0], batch_size=2, num_threads=1
+        )()
+    )
+    for use in (lambda: fn.copy(kept[0]), lambda: fn.random.uniform(range=kept[0]), lambda: kept[0] + 1):
+        with pytest.raises(ValueError, match="kept.append.* belongs to another pipeline"):
+            pipeline_def(use, batch_size=2, num_threads=1)()
+
+
 def test_random_numbers_and_arguments():
     low = fn.random.uniform(range=(1.0, 2.0))
     data = fn.external_source(source=batches(1))

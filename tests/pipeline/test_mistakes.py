@@ -31,6 +31,11 @@ def batch():
         (lambda x: x.nonsense, AttributeError, "no attribute 'nonsense'$"),
         (lambda x: fn.cast(x, dtype="float32"), TypeError, "a DALIDataType such as types.FLOAT, got 'float32'"),
         (lambda x: fn.cast(x, dtype=object()), TypeError, "is not a type that is known; use those of penstock.types"),
+        (lambda x: x.__setitem__(0, 3), TypeError, "`x\\[i\\] = value`.*fn.stack, fn.cat or fn.erase"),
+        (lambda x: float(x), TypeError, r"not computed yet, so float\(\) and int\(\) .* `x.at\(i\)` of what run\(\)"),
+        (lambda x: fn.decoders.image(["a.jpg", "b.jpg"]), TypeError, r"fn.readers.file\(files="),
+        (lambda x: [*fn.external_source(source=abs)], TypeError, "can't be unpacked; its argument num_outputs"),
+        (lambda x: [*fn.copy(x)], TypeError, "can't be unpacked$"),
         (lambda x: None, TypeError, "got NoneType. Is its return missing"),
     ],
 )
@@ -187,3 +192,9 @@ def test_a_mean_for_pixels_between_0_and_1_is_told_once(operator, arguments, dty
     assert len(texts) == (told is not None), texts
     if told:
         assert texts[0].startswith(f"fn.{operator.__name__}: mean and std") and texts[0].endswith(f"255: {told}")
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, [1]])
+def test_a_seed_is_an_integer(seed):
+    with pytest.raises(TypeError, match="seed takes an integer, or None for a random one; got"):
+        pipeline_def(batch, batch_size=2, num_threads=1, seed=seed)()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page written by `Pipeline.report`, read with Python's HTML parser."""
 
+import os
 from html.parser import HTMLParser
 
 import numpy as np
@@ -92,6 +93,21 @@ def test_bad_samples(tmp_path):
     page = read(tmp_path / "report.html")
     assert "Bad samples" in page.text and page.text.count("decoders.image") >= 4
     assert not page.all("b")
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    name = os.fsencode(tmp_path) + b"/\xff.jpg"
+    with open(name, "wb") as file:
+        file.write(b"no image")
+
+    @pipeline_def(batch_size=1, num_threads=1, on_error="skip")
+    def damaged():
+        return fn.decoders.image(fn.readers.file(files=[os.fsdecode(name)])[0])
+
+    pipe = damaged()
+    pipe.run()
+    pipe.report(tmp_path / "report.html")
+    assert "udcff.jpg" in read(tmp_path / "report.html").text
 
 
 def test_the_timeline_is_limited(pipe, tmp_path, monkeypatch):

@@ -49,11 +49,13 @@ def _main(arguments: list[str] | None) -> int:
     bench.add_argument("--batch-size", type=int, help="replaces the definition's")
     bench.add_argument("--num-threads", type=int, help="replaces the definition's")
     bench.add_argument("--device-id", type=int, help="the GPU, replaces the definition's; -1: none")
-    bench.add_argument("--seconds", type=float, default=10.0, help="duration of the measurement (default: %(default)g)")
+    bench.add_argument(
+        "--seconds", type=_seconds, default=10.0, help="duration of the measurement (default: %(default)g)"
+    )
     bench.add_argument("--report", help="write an HTML report with images, the graph and the last batches to this file")
     top = commands.add_parser("top", help="show the speed and time shares of a running training, from its metrics")
     top.add_argument("target", metavar="PID|URL", help="a process that called penstock.metrics.serve(), or its URL")
-    top.add_argument("--every", type=float, default=1.0, help="seconds between updates (default: %(default)g)")
+    top.add_argument("--every", type=_seconds, default=1.0, help="seconds between updates (default: %(default)g)")
     top.add_argument("--times", type=int, help="number of updates (default: until Ctrl-C)")
     triton.add(commands)
     plugin = commands.add_parser("new-plugin", help="write a template package with an operator in C++ and CUDA")
@@ -93,20 +95,34 @@ def _main(arguments: list[str] | None) -> int:
     return 0
 
 
+def _seconds(text: str) -> float:
+    """For argparse: a time above 0."""
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"takes seconds above 0; got {text}")
+    return seconds
+
+
 def _bench(options: argparse.Namespace) -> int:
+    from ..core.errors import NothingFed, PipelineError
     from . import bench
 
     device = {} if options.device_id is None else {"device_id": None if options.device_id < 0 else options.device_id}
     given = {"batch_size": options.batch_size, "num_threads": options.num_threads}
     try:
+        if options.report is not None and not os.path.isdir(os.path.dirname(options.report) or "."):
+            raise bench.NotMeasured(f"there is no folder {os.path.dirname(options.report)!r} for the report")
         pipe = bench.load(options.pipeline, {k: v for k, v in given.items() if v is not None} | device)
         print(bench.measure(pipe, options.seconds))
         if options.report is not None:
             pipe.report(options.report, bench.next_batch(pipe))
         return 0
-    except bench.NotFound as e:
+    except bench.NotMeasured as e:
         print(f"penstock bench: {e}", file=sys.stderr)
         return 2
+    except (NothingFed, PipelineError) as e:  # name the line of the program; a traceback of penstock's adds nothing
+        print(f"penstock bench: {e}", file=sys.stderr)
+        return 1
 
 
 def _top(options: argparse.Namespace) -> int:
@@ -136,6 +152,7 @@ def _new_plugin(options: argparse.Namespace) -> int:
 
 
 def _by_url(options: argparse.Namespace) -> int:
+    from ..core import storage
     from . import urls
 
     try:
@@ -149,7 +166,12 @@ def _by_url(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except (OSError, ImportError, ValueError) as e:
-        print(f"penstock {options.command}: {getattr(e, 'strerror', None) or e}", file=sys.stderr)
+        text, name = getattr(e, "strerror", None) or str(e), getattr(e, "filename", None)
+        if name is not None and storage.without_secrets(str(name)) not in text:
+            text += f": {storage.without_secrets(str(name))}"
+        if isinstance(e, IsADirectoryError):
+            text += "; a slash at its end copies the whole folder"
+        print(f"penstock {options.command}: {text}", file=sys.stderr)
         return 1
 
 

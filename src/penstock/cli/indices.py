@@ -24,12 +24,13 @@ def _write(command: str, what: str, scan: str, line: str, arguments: Sequence[st
     if len(arguments) != 2:
         print(f"usage: {command} <{what} filename> <index filename>", file=sys.stderr)
         return 2
+    from ..core.new_files import replacing
     from ..operators.read._indices import scan_file
 
     try:
         rows: np.ndarray = scan_file(scan, arguments[0])
         text: Callable[..., str] = line.format
-        with open(arguments[1], "w") as f:
+        with replacing(arguments[1], "w") as f:
             f.writelines(text(i, offset, size) for i, (offset, size) in enumerate(rows.tolist()))
     except (OSError, ValueError) as e:
         print(f"{command}: {e}", file=sys.stderr)

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         model = repository.export(pipe, Path(options.repository), options.name or name, options.backend)
         print((model / "config.pbtxt").read_text(), end="")
         return 0
-    except (bench.NotFound, ValueError, OSError) as e:
+    except (bench.NotMeasured, ValueError, OSError) as e:
         print(f"penstock triton: {e}", file=sys.stderr)
         return 2
 
@@ -53,5 +53,5 @@ def _loaded(place: str, given: dict[str, Any]) -> tuple[Any, str]:
         return bench.load(place, given), place.rpartition(":")[2]
     path = Path(place)
     if not path.exists():
-        raise bench.NotFound(f"there is no file {place}")
+        raise bench.NotMeasured(f"there is no file {place}")
     return repository.marked(repository.load_module(path))(**given), path.stem

@@ -21,6 +21,9 @@ _PROBES, _PROBED_BYTES = 64, 64 << 20
 
 def listed(url: str, recursive: bool = False) -> Iterable[str]:
     """Lines with size and name of a folder's contents, or of one object."""
+    _check(url)
+    if url.startswith("http") and (recursive or url.endswith("/")):
+        raise ValueError("servers of http:// and https:// don't list folders; give the URL of a file")
     stores = storage.current().stores()
     if recursive:
         for name, version in stores.list_all(url):
@@ -32,6 +35,11 @@ def listed(url: str, recursive: bool = False) -> Iterable[str]:
         return
     yield from (f"{'':>14}  {name}/" for name in folders)
     yield from (f"{version.size:>14,}  {name}" for name, version in objects)
+
+
+def _check(url: str) -> None:
+    if not storage.is_url(url):
+        raise ValueError(storage.unknown_scheme(url))
 
 
 def copy(source: str, target: str) -> tuple[int, int]:
@@ -97,6 +105,7 @@ def _safe(names: list[str]) -> list[str]:
 
 def speed(url: str) -> str:
     """Whether a bucket, folder or object can be reached, and how fast."""
+    _check(url)
     stores = storage.current().stores()
     begin, probes = time.perf_counter(), [url]
     if not url.startswith("http"):

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+from ..core.new_files import replacing
 from ..operators.read._table import scan
 
 _VERSION = "v1.2"
@@ -69,7 +70,7 @@ class IndexCreator:
                 report("collect")
         if not samples:
             raise ValueError(f"{self.uri}: the archive has no samples, which are files with an extension")
-        with open(self.idx_path, "w", errors="surrogateescape") as f:
+        with replacing(self.idx_path, "w", errors="surrogateescape") as f:
             f.write(f"{_VERSION} {len(samples)}\n")
             f.writelines(" ".join(s) + "\n" for s in samples)
         report("done")

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 
 import numpy as np
+
+from .new_files import replacing
 
 
 def load(path: str) -> dict[str, np.ndarray] | None:
@@ -21,18 +24,8 @@ def load(path: str) -> dict[str, np.ndarray] | None:
 
 
 def keep(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes to a temporary file and renames it, so that no reader sees a partial file. Ignores OSError."""
-    import tempfile
-
-    try:
+    """Ignores OSError."""
+    with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-            os.replace(unfinished, path)
-        except BaseException:
-            os.unlink(unfinished)
-            raise
-    except OSError:
-        pass
+        with replacing(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]

@@ -19,12 +19,36 @@ from . import kernels, request_limits
 
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # In abfs://container@account... the part before the @ is not a user.
 _SECRETS = re.compile(r"(?<=://)(?<!abfs://)(?<!abfss://)[^/?#\s]*@|[?#]\S*")
 
 
 def is_url(path: str | bytes) -> bool:
     return _URL.match(os.fsdecode(path)) is not None
+
+
+def why_missing(error: OSError) -> str:
+    """What else to say of a file or folder that does not exist: "" or "; ..."."""
+    path = error.filename
+    if not isinstance(error, FileNotFoundError) or not isinstance(path, str) or is_url(path):
+        return ""
+    if _SCHEME.match(path):
+        return f"; {unknown_scheme(path)}"
+    if re.search(r"[*?\[{]", path):
+        return "; patterns are not expanded here: pass the list of paths that Python's glob.glob() finds"
+    if os.path.isabs(path):
+        return ""
+    with contextlib.suppress(OSError):  # the current directory may have been removed
+        return f"; the current directory is {os.getcwd()}"
+    return ""
+
+
+def unknown_scheme(path: str) -> str:
+    """What is wrong with a path that is no URL, or begins with another scheme, such as ftp://."""
+    return f"{path!r} is not one of the URLs that can be read: {', '.join(f'{s}://' for s in SCHEMES)}" + (
+        "; leave 'file://' out" if path.startswith("file://") else ""
+    )
 
 
 def without_secrets(text: str) -> str:

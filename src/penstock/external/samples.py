@@ -55,14 +55,18 @@ def _convert(data: Any, number_type: np.dtype | None, stream: Any) -> np.ndarray
         raise DataError(f"the source gave {what}; {_ACCEPTED}{hint}")
     if capsules.is_capsule(data):
         return _from_capsule(data, stream)
-    if is_on_gpu(data):  # copied to the CPU, as this output is there
+    try:
+        on_gpu = is_on_gpu(data)
+        if not on_gpu and (hasattr(data, "__array_interface__") or hasattr(data, "__array__")):
+            return np.asarray(data.detach() if getattr(data, "requires_grad", False) else data)
+        if not on_gpu and hasattr(data, "__dlpack__"):
+            return np.from_dlpack(data)
+    except (TypeError, ValueError, RuntimeError, BufferError) as e:  # types and memory that NumPy does not have
+        raise DataError(f"the source gave a {type(data).__name__} that can't become an array: {e}") from e
+    if on_gpu:  # copied to the CPU, as this output is there
         from ..gpu.interchange import on_host
 
         return on_host(data, stream)
-    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return np.asarray(data.detach() if getattr(data, "requires_grad", False) else data)
-    if hasattr(data, "__dlpack__"):
-        return np.from_dlpack(data)
     if _is_buffer(data):
         return np.asarray(data)
     try:

@@ -145,7 +145,12 @@ class DataNode:
         )
 
     def __iter__(self) -> Any:
-        raise TypeError(f"{self.told()} is one output of an operator and can't be unpacked")
+        several = (
+            "; its argument num_outputs makes several"
+            if hasattr(getattr(self.source, "op", None), "num_outputs")
+            else ""
+        )
+        raise TypeError(f"{self.told()} is one output of an operator and can't be unpacked{several}")
 
     def __add__(self, other: Any) -> DataNode:
         return arithmetic("add", self, other)
@@ -274,6 +279,20 @@ class DataNode:
         )
 
     if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __setitem__(self, key: Any, value: Any) -> None:
+            raise TypeError(
+                f"{self.told()} is a batch that is not computed yet, and operators return new batches instead of "
+                "changing one: instead of `x[i] = value`, put parts together by fn.stack, fn.cat or fn.erase"
+            )
+
+        def __float__(self) -> float:
+            raise TypeError(
+                f"{self.told()} is a batch that is not computed yet, so float() and int() can't convert it. fn.cast "
+                "converts it in the graph; numbers are `x.at(i)` of what run() returns"
+            )
+
+        __int__ = __float__
 
         def __getattr__(self, name: str) -> Any:  # called only for missing attributes
             from .hints import of_node

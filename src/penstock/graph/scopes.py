@@ -10,11 +10,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import BranchesError, Site
+from ..core.errors import ArgumentValueError, BranchesError, Site
 from ..core.op import REGISTRY
 from .node import DataNode, Edge, Node, edge_of
 from .placement import move
-from .unbound import adopt
+from .unbound import UNBOUND, adopt
 
 if TYPE_CHECKING:
     from .definition import Definition
@@ -59,6 +59,8 @@ def bring(definition: Definition, data: DataNode, scope: Scope | None) -> DataNo
     """The samples of `data` that belong to a scope; adds a split if needed. ValueError if it was computed in another
     branch."""
     data = adopt(definition, data)
+    if definition is not UNBOUND and definition.names.get(data.source.name) is not data.source:
+        raise ArgumentValueError(f"{data.told()} belongs to another pipeline")
     its = data.source.branch
     if its is scope:
         return data

@@ -87,7 +87,7 @@ def constant_array(value: Any, dtype: Any = None) -> np.ndarray:
     except ValueError:
         raise ArgumentValueError("a constant is an array of numbers; got lists of different lengths") from None
     if array.dtype.kind not in "biuf":
-        reads = "; fn.readers.file(files=[...]) reads files and URLs, such as s3://" if isinstance(value, str) else ""
+        reads = "; fn.readers.file(files=[...]) reads files and URLs, such as s3://" if array.dtype.kind in "US" else ""
         raise ArgumentTypeError(f"a constant is an array of numbers; got {value!r}{reads}")
     if dtype is not None:
         wanted = to_numpy(dtype)

@@ -49,7 +49,8 @@ def write(pipe: Pipeline, path: str | os.PathLike, outputs: Sequence[Any]) -> No
         _section("Plan", f"<pre>{_escaped(pipe.explain())}</pre>"),
     ]
     head = f"<meta charset=utf-8><title>{_escaped(pipe._graph.name)}</title><style>{_STYLE}</style>"
-    with open(path, "w", encoding="utf-8") as f:
+    # File names are bytes, and may not be UTF-8: escaped, as where Python prints them.
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as f:
         f.write(f"<!doctype html><html lang=en><head>{head}</head><body>{''.join(parts)}</body></html>\n")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
 from ..core.errors import ArgumentValueError, UnknownInput, of_argument, suggest
-from ..core.storage import using
+from ..core.storage import using, why_missing
 from ..exec import report
 from ..exec.limits import Threads
 from ..exec.plan import Plan
@@ -108,7 +108,7 @@ class Runner:
                 with using(settings.storage):
                     plan.source_op(node).open(settings.max_batch_size, settings.seed)
             except (ValueError, OSError, RuntimeError, TypeError) as e:
-                text = node.describe(str(e))
+                text = node.describe(f"{e}{why_missing(e)}" if isinstance(e, OSError) else str(e))
                 is_argument = isinstance(e, (ValueError, TypeError))  # these are also RuntimeErrors, as in DALI
                 raise (of_argument(e, text) if is_argument else RuntimeError(text)) from None
         for node, unused in plan.unused.items():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ArgumentTypeError, ArgumentValueError
+from ..core.new_files import replacing
 from ..exec.plan import Plan
 from ..graph import dali_serial, serial
 from ..graph.trace import Definition
@@ -77,7 +78,7 @@ def made_of(
 def written(content: bytes, filename: str | os.PathLike | None) -> bytes:
     """Returns the content; also writes it to the file if one is given."""
     if filename is not None:
-        with open(filename, "wb") as f:
+        with replacing(filename) as f:
             f.write(content)
     return content
 

@@ -139,6 +139,8 @@ class Settings:
         if device_id is not None and not hasattr(device_id, "__index__"):
             raise TypeError(f"device_id takes the number of a GPU, or None for none; got {device_id!r}")
         self.device_id = None if device_id is None or device_id < 0 else int(device_id)
+        if seed is not None and not hasattr(seed, "__index__"):
+            raise TypeError(f"seed takes an integer, or None for a random one; got {seed!r}")
         self.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
         self.enable_checkpointing = bool(enable_checkpointing) or checkpoint is not None
         if self.checkpoint is not None and (seed is None or seed < 0):

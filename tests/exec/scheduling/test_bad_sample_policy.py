@@ -5,6 +5,7 @@ import io
 import itertools
 import os
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 
 from penstock import fn, pipeline_def
 from penstock.core.kernels import library
+from penstock.exec.scheduling.policy import Policy
 from penstock.pipeline import PipelineError
 
 KINDS = ("missing", "header", "pixels")  # fail in the reader, in planning, and in the kernel
@@ -80,6 +82,13 @@ POSITIONS = {"first": (0,), "last": (3,), "middle": (1, 2), "all but one": (0, 1
 
 def with_bad(kind, places, n=8):
     return "".join(LETTER[kind] if i in places else "g" for i in range(n))
+
+
+def test_a_file_that_is_several_samples_of_a_batch(dataset):
+    bad, good = dataset("hg")
+    pipe = images([bad, good, bad, bad], on_error="skip", depth=1)
+    assert labels(pipe.run()) == [1]
+    assert [e.sample for e in pipe.errors() if e.iteration == 0] == [0, 2, 3]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -222,6 +231,16 @@ class TestLimits:
         assert self.run(dataset, letters, 40, reads_ahead, max_errors=0.21) == (40, "")
         done, text = self.run(dataset, letters, 40, reads_ahead, max_errors=0.1)
         assert done == 10 and "11 of 55 samples were bad, more than max_errors=0.1" in text
+
+    def test_batches_made_at_once(self):
+        """The bad samples of the second are counted with its samples, although the first ends later."""
+        policy = Policy("skip", max_errors=3)
+        node = SimpleNamespace(number=0, op=SimpleNamespace(display_name=lambda: "fn.x"))
+        policy.requested(0, 4)
+        policy.requested(1, 8)
+        policy.record({i: (node, "why", f"b{i}") for i in (0, 1)}, 1)
+        with pytest.raises(PipelineError, match="4 of 8 samples were bad"):
+            policy.record({i: (node, "why", f"a{i}") for i in (0, 1)}, 0)
 
     def test_goes_on_where_all_is_well(self, dataset):
         pipe = images(dataset("gmgg" + "gggg"), 4, 2, 1, on_error="skip", max_errors=0)

@@ -181,6 +181,25 @@ class TestClosed:
         assert not waiting.is_alive() and not closing.is_alive()
         assert seen and "closed" in seen[0]
 
+    def test_a_source_that_does_not_return_is_waited_for_once(self, monkeypatch):
+        begun, release, joined = threading.Event(), threading.Event(), []
+
+        def source(i):
+            begun.set()
+            release.wait(60)
+            return np.zeros((4, 1), "f4")
+
+        pipe = calls(source)
+        pipe.schedule_run()
+        begun.wait(60)
+        pipe._executor._workers.stop(0.01)
+        monkeypatch.setattr(threading.Thread, "join", lambda thread, timeout=None: joined.append(thread.name))
+        pipe.close()
+        del pipe
+        gc.collect()
+        assert not joined
+        release.set()
+
 
 class TestCallbackErrors:
     def test_the_exception_arrives_and_the_pipeline_runs_on(self):

@@ -112,6 +112,17 @@ def test_file_list(tree):
     assert found(file_list=str(elsewhere), file_root=str(tree)) == [("a/2.jpg", 3, "a/2.jpg")]
 
 
+def test_list_with_a_byte_order_mark(tree):
+    """Editors and spreadsheets put one before UTF-8."""
+    listing = tree / "list.txt"
+    listing.write_text("b/é.png 7\r\na/2.jpg 8\r\n", encoding="utf-8-sig", newline="")
+    assert found(file_list=str(listing)) == [("b/é.png", 7, "b/é.png"), ("a/2.jpg", 8, "a/2.jpg")]
+    np.save(tree / "x.npy", np.arange(3))
+    listing.write_text("x.npy\n", encoding="utf-8-sig")
+    arrays = pipeline_def(lambda: fn.readers.numpy(file_list=str(listing)), batch_size=1, num_threads=1)()
+    assert arrays.run()[0].at(0).tolist() == [0, 1, 2]
+
+
 def test_names_that_are_no_text(tmp_path):
     folder = os.fsencode(tmp_path) + b"/class"
     os.mkdir(folder)
@@ -167,6 +178,10 @@ def test_lazy_init(tree):
         ({"file_root": "{}", "file_filters": ["*.gif"]}, r"no files that match file_filters=\['\*.gif'\] in the 8 sub"),
         ({"file_root": "{}", "dir_filters": ["x"]}, r"no sub-folders that match dir_filters=\['x'\] in "),
         ({"file_root": "{}/b"}, "no sub-folders in .*; file_root is a folder with one sub-folder per class"),
+        ({"file_root": "none/a"}, "can't be listed: .*: 'none/a'; the current directory is /"),
+        ({"file_root": "{}/*"}, r"can't be listed: .*/\*'; patterns are not expanded here.*glob.glob\(\)"),
+        ({"file_root": "file://{}"}, "'file:///.*' is not one of the URLs .*: http://.*s3://.*; leave 'file://' out"),
+        ({"files": ["a", "ftp://host/b"]}, "'ftp://host/b' is not one of the URLs that can be read: http://"),
         ({"file_root": "{}/none"}, "the folder can't be listed: No such file or directory: '.*/none'"),
         ({"file_root": "{}/top.jpg"}, "the folder can't be listed: Not a directory: '.*/top.jpg'"),
         ({"file_list": "{}/none.txt"}, "the file list can't be read: No such file or directory: '.*/none.txt'"),

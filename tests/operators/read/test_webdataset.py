@@ -334,3 +334,24 @@ def test_kept_scan_follows_the_file(tmp_path, monkeypatch):
             f.seek(200)
             f.write(b"damage" * 40)
     assert read(paths=path, ext=["jpg"]) == [(b"new",), (b"d",), (b"e",)]
+
+
+@pytest.mark.parametrize(
+    ("ext", "unknown"), [(["jpeg", "cls"], "'jpeg'"), ([".jpg", "JPG;png"], r"'\.jpg' and 'JPG;png'")]
+)
+def test_extensions_that_no_sample_has(tmp_path, ext, unknown):
+    path = write(tmp_path / "a.tar", [("1.jpg", b"a"), ("1.cls", b"1"), ("2.jpg", b"b")])
+    told = f"no sample has a member with the extension {unknown}, so .* the first sample of .*a.tar has 'jpg', 'cls'"
+    with pytest.warns(UserWarning, match=told):
+        build(paths=[path], ext=ext).build()
+
+
+def test_an_extension_that_one_sample_has(tmp_path, recwarn):
+    path = write(tmp_path / "a.tar", [("1.jpg", b"a"), ("2.jpg", b"b"), ("2.cls", b"2")])
+    assert [cls for _, cls in read(paths=[path], ext=["jpg", "cls"])] == [b"", b"2"]
+    assert not [w for w in recwarn if "extension" in str(w.message)]
+
+
+def test_a_pattern_is_not_a_path(tmp_path):
+    with pytest.raises(RuntimeError, match="No such file.*; patterns are not expanded here"):
+        build(paths=[str(tmp_path / "train-{000..999}.tar")], ext=["jpg"]).build()

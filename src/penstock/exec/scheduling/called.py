@@ -10,7 +10,7 @@ from ...core.errors import DataError, of_source
 from ...core.source import Source
 from ..plan import Plan
 from .statistics import Statistics
-from .workers import busy_with
+from .workers import BUSY
 
 
 class CalledSources:
@@ -27,7 +27,9 @@ class CalledSources:
         if not self._all or self.ended or production.ended:
             return not self.ended
         error: Exception | None = None
-        with busy_with(production):
+        others = BUSY.productions
+        try:
+            BUSY.productions = (*others, production)
             for node, op in self._all:
                 begin = time.monotonic_ns()
                 try:
@@ -38,6 +40,8 @@ class CalledSources:
                     error = error or (of_source(e, node.describe(str(e))) if isinstance(e, DataError) else e)
                 finally:
                     self._statistics.sourced(node.number, time.monotonic_ns() - begin, True)
+        finally:
+            BUSY.productions = others
         if error is None:
             return not self.ended
         for _, op in self._all:

@@ -49,8 +49,10 @@ class Executor:
         self.reads_ahead = 0 if producer.is_away else plan.batches_read_ahead
         self.merging = Merging(plan, producer.is_away)
         self._ahead = 0  # number of tickets requested ahead and not needed yet; guarded by `_sharing`
-        # Requested, but not given to the threads: one that `share` makes itself, or too few yet to be merged.
-        self._held: list[Ticket] = []
+        # Index of the first ticket that is not given to the threads yet: `share` makes it itself, or there are too few
+        # to be merged. An interrupt may end each call of a function, but comes nowhere else: nothing is called between
+        # the lines that change this and those that give the tickets to the threads.
+        self._first_held = 0
         self._seen: State | None = None  # after the last batch returned; None if nothing is in flight
         self.rows: np.ndarray | None = None  # which samples of its iteration are in the last batch
         self._left_ns = 0  # when the last batch was returned
@@ -85,17 +87,15 @@ class Executor:
             for op in self._sources:
                 op.ask()
             ticket = Ticket(self._next, batch_size, ahead)
-            self._next += 1
-            self._tickets.append(ticket)
-            self._ahead += ahead
-            self._workers.make_up_to(self._first_that_is_only_read())
-            if at_once and len(self._tickets) == 1 and self._makes_at_once():
-                self._held.append(ticket)
-            else:
+            makes_at_once = at_once and not self._tickets and self._makes_at_once()
+            if self._tickets and not makes_at_once:
                 self._begin(self._tickets[0])
-                self._held.append(ticket)
-                if len(self._held) >= self.merging.size:
-                    self._ask_held()
+            self._workers.make_up_to(self._first_that_is_only_read(self._tickets[0] if self._tickets else ticket))
+            self._next += 1
+            self._ahead += ahead
+            self._tickets.append(ticket)
+            if not makes_at_once and self._next - self._first_held >= self.merging.size:
+                self._ask_held()
         self.statistics.worked(begin)
 
     def call_sources(self, batch_size: int, iter_setup: Callable[[], None] | None) -> bool:
@@ -161,7 +161,7 @@ class Executor:
         for ticket in tickets:
             self._begin(ticket)
             self._workers.wait(ticket)
-        self._next = tickets[0].index
+        self._next = self._first_held = tickets[0].index
         self._production.go_back(tickets[0])
 
     @property
@@ -191,20 +191,19 @@ class Executor:
             ticket = self._tickets[0]
             begin = time.monotonic_ns()
             with in_range("wait for a batch"):
-                if self.plan.is_prompt and self._is_held(ticket):
-                    self._held.clear()
-                    self._workers.make(ticket)
+                if self.plan.is_prompt and self._is_held(ticket) and not ticket.is_made:
+                    self._make(ticket)
                 else:
                     self._begin(ticket)
                 self._workers.wait(ticket)
             waited = time.monotonic_ns() - begin
             self.statistics.waited(waited)
             self.merging.waited(waited, ticket.batch_size)
-            self._tickets.popleft()
+            if len(self._tickets) > 1:
+                self._workers.make_up_to(self._first_that_is_only_read(self._tickets[1]))
+            del self._tickets[0]
             self._ahead -= ticket.ahead
             self._seen = ticket.after or self._seen
-            if self._tickets:
-                self._workers.make_up_to(self._first_that_is_only_read())
         if ticket.error is not None:
             self.make_due()
             try:
@@ -216,25 +215,39 @@ class Executor:
         self._left_ns = time.monotonic_ns()
         return ticket.outputs
 
-    def _first_that_is_only_read(self) -> int:
-        """The index of the first requested batch that is not due to be made yet."""
+    def _first_that_is_only_read(self, oldest: Ticket) -> int:
+        """The index of the first batch that is not due to be made yet, if `oldest` is the oldest requested one."""
         if not self.reads_ahead:
-            return self._next
-        return self._tickets[0].index + self.depth + self.plan.ahead
+            return self._next + 1
+        return oldest.index + self.depth + self.plan.ahead
 
     def _makes_at_once(self) -> bool:
         return self.plan.is_prompt and self._production.is_brief()
 
     def _begin(self, ticket: Ticket) -> None:
-        if self._is_held(ticket):
+        if self._is_held(ticket) and not ticket.is_made:
             self._ask_held()
 
     def _is_held(self, ticket: Ticket) -> bool:
-        return bool(self._held) and self._held[0] is ticket
+        return ticket.index >= self._first_held
 
     def _ask_held(self) -> None:
-        tickets, self._held = self._held, []
-        self._workers.ask(MergedTicket(tickets) if len(tickets) > 1 else tickets[0])
+        tickets = [t for t in self._tickets if t.index >= self._first_held]
+        ticket = MergedTicket(tickets) if len(tickets) > 1 else tickets[0]
+        ask = self._workers.ask
+        self._first_held = self._next
+        ask(ticket)
+
+    def _make(self, ticket: Ticket) -> None:
+        """Makes a held batch in the calling thread."""
+        try:
+            self._workers.make(ticket)
+        except BaseException:  # an interrupt of the user: the pipeline's threads continue the batch
+            if not ticket.is_made:
+                self._workers.take_over(ticket)
+            raise
+        finally:
+            self._first_held = ticket.index + 1
 
     def drain(self) -> None:
         """Drops all requested batches. Sources that can go back return to the state before them."""
@@ -298,7 +311,6 @@ class Executor:
         self._workers.stop()
         if self._sharing.acquire(blocking=False):  # otherwise a consumer is just being told that it is closed
             self._tickets.clear()  # and frees the memory of batches made ahead
-            self._held.clear()
             self._sharing.release()
         for node in self.plan.sources:
             self.plan.source_op(node).close()

@@ -29,9 +29,10 @@ class Policy:
             raise ValueError(f"max_errors as a float is a rate below 1.0; got {max_errors!r} (a count is an int)")
         self.on_error, self.max_errors = on_error, max_errors
         self.errors: list[SampleError] = []
-        self._known: set[tuple[str, int, int]] = set()
+        self._known: set[tuple[str, int, int, int]] = set()
         self._before = 0  # bad samples counted in a checkpoint but not listed
         self._requested: dict[int, int] = {}  # by iteration: the samples up to its end
+        self._latest = 0  # the last iteration with a bad sample
         self._lock = threading.Lock()
 
     def requested(self, iteration: int, samples: int) -> None:
@@ -45,12 +46,14 @@ class Policy:
         many."""
         with self._lock:
             for row, (node, reason, source) in sorted(samples.items()):
-                # The same sample may occur again as the replacement of another bad one.
-                if (source, node.number, iteration) not in self._known:
-                    self._known.add((source, node.number, iteration))
+                # A file may be several samples of a batch; as a replacement, it may be tried again for any bad one.
+                key = source, node.number, iteration, -1 if self.on_error == "replace" else row
+                if key not in self._known:
+                    self._known.add(key)
                     operator = node.op.display_name()
                     self.errors.append(SampleError(source, operator, reason, iteration, row, self.on_error))
             count = self._before + len(self.errors)
+            self._latest = max(self._latest, iteration)  # the one before may be recorded later: two are made at once
         if self.on_error == "raise":
             row, (node, reason, source) = min(samples.items())
             n = len(samples) - 1
@@ -61,7 +64,7 @@ class Policy:
         limit = self.max_errors
         if limit is None:
             return
-        seen = self._requested[iteration]
+        seen = self._requested[self._latest]
         if count > (limit if isinstance(limit, int) else limit * max(seen, 100)):
             last = "\n".join(f"  {e.source}: {e.reason}" for e in self.errors[-5:])
             raise PipelineError(

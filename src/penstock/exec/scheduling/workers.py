@@ -36,7 +36,7 @@ class Ticket:
 
     __slots__ = (
         *("_made", "after", "ahead", "batch_size", "before", "closed", "context", "dropped", "ended", "error"),
-        *("index", "is_brief", "outputs", "picks", "position", "rows", "started"),
+        *("index", "is_brief", "is_made", "outputs", "picks", "position", "rows", "started"),
     )
 
     def __init__(self, index: int, batch_size: int, ahead: bool = False):
@@ -54,6 +54,7 @@ class Ticket:
         self.closed = False  # the pipeline was closed before it was made
         self.is_brief = False  # the previous batches took little time
         self.started: list[Batch] | None = None  # the outputs, if the GPU must be waited for
+        self.is_made = False
         self._made = threading.Lock()  # held until done
         self._made.acquire()
 
@@ -75,10 +76,13 @@ class Ticket:
 
     def finish(self) -> None:
         """Marks the ticket as done, with or without an error; call once."""
+        self.is_made = True
         self._made.release()
 
     def wait(self, seconds: float) -> bool:
         """Waits until it is done or the time has passed; returns whether it is done."""
+        if self.is_made:  # not the lock alone: an interrupt between its two lines leaves it locked
+            return True
         if not self._made.acquire(timeout=seconds):
             return False
         self._made.release()  # for other waiting threads
@@ -96,31 +100,18 @@ class Ticket:
 
 
 class _Busy(threading.local):
-    """The pipelines that the thread is working for; several if user functions run other pipelines."""
+    """The pipelines that the thread is working for; several if user functions run other pipelines. Set it in a `try`
+    that ends by restoring it: an interrupt can come between the methods of a context manager."""
 
-    def __init__(self) -> None:
-        self.productions: list[Production] = []
-
-
-_BUSY = _Busy()
+    productions: tuple[Production, ...] = ()
 
 
-class busy_with:
-    """Context manager: the thread is making a batch of the pipeline, or a part of one. Unlike a generator, keeps no
-    exception alive."""
-
-    def __init__(self, production: Production):
-        _BUSY.productions.append(production)
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *exception: object) -> None:
-        _BUSY.productions.pop()
+BUSY = _Busy()
 
 
 def check_not_busy(production: Production) -> None:
     """Raises RuntimeError in a thread that is working for the pipeline, as it would wait for itself forever."""
-    if any(p is production for p in _BUSY.productions):
+    if any(p is production for p in BUSY.productions):
         raise RuntimeError(
             "a pipeline can't be run or reset by its own functions and sources, as its batch waits for them"
         )
@@ -137,6 +128,7 @@ class Workers:
         """`loader_runs`: the loading thread also runs brief batches."""
         self._production = weakref.ref(production)
         self._to_load: _Queue[Ticket | None] = _Queue()
+        self.ask = self._to_load.put  # requests a batch; a built-in function, which no interrupt divides
         self._n, self.loader_runs, self.loads_at_once = n, loader_runs, production.loads_at_once
         self._to_run: _Queue[Ticket | None] = _Queue()
         self._to_settle: _Queue[Ticket | None] = _Queue()
@@ -180,9 +172,6 @@ class Workers:
             target=loop, args=(self, self._production, *queues), name=f"penstock-{name}", daemon=True
         )
 
-    def ask(self, ticket: Ticket) -> None:
-        self._to_load.put(ticket)
-
     def make_up_to(self, index: int) -> None:
         """Sets which batches are due: those with a smaller index."""
         self._made_before = index
@@ -203,20 +192,20 @@ class Workers:
             self._core.leave()
 
     def make(self, ticket: Ticket) -> None:
-        """Makes a batch in the calling thread; it must not have been queued."""
-        try:
-            for task in ("load", "run"):
-                if not _work(self, self._production, ticket, task, is_users=True):
-                    return
-        except BaseException:  # an interrupt of the user: the pipeline's threads continue the batch
-            if ticket.context is None:
-                self._to_load.put(ticket)
-            else:
-                ticket.context.start_again({})
-                self._to_run.put(ticket)
-            raise
-        ticket.context = None
+        """Makes a batch in the calling thread; it must not have been queued. After an interrupt, call `take_over`."""
+        for task in ("load", "run"):
+            if not _work(self, self._production, ticket, task, is_users=True):
+                return
         ticket.finish()
+        ticket.context = None
+
+    def take_over(self, ticket: Ticket) -> None:
+        """Lets the threads continue a batch that the calling thread has begun."""
+        if ticket.context is None:
+            self._to_load.put(ticket)
+        else:
+            ticket.context.start_again({})
+            self._to_run.put(ticket)
 
     def wait(self, ticket: Ticket) -> None:
         """Waits until the ticket is done; RuntimeError if it never will be."""
@@ -251,6 +240,7 @@ class Workers:
         for t in self._threads:
             if t is not threading.current_thread():
                 t.join(max(0.0, end - time.monotonic()))
+        self._threads = []  # another call need not wait again for one that does not end
         kernels.library().memory_trim(-1)  # trims the memory pool to its default level
 
 
@@ -321,9 +311,13 @@ def _work(
         ticket.closed, ticket.context = workers.stopping, None
         ticket.finish()
         return False
+    others = BUSY.productions
     try:
-        with busy_with(production):
+        try:
+            BUSY.productions = (*others, production)
             getattr(production, task)(ticket)
+        finally:
+            BUSY.productions = others
     except BaseException as e:  # passed to the thread that waits for the batch
         if is_users and not isinstance(e, Exception):
             raise

@@ -9,6 +9,8 @@ import re
 import string
 from typing import Any, NamedTuple
 
+from ...core.new_files import replacing
+
 VERSION = 2
 _AUTOMATIC = "__op_"
 
@@ -176,10 +178,8 @@ class Checkpoint:
         path = filename
         if _has_number(filename):
             path = filename.format(seq=max((n for n, _ in _numbered(filename)), default=-1) + 1)
-        whole = f"{path}.{os.getpid()}.tmp"
-        with open(whole, "w") as file:
+        with replacing(path, "w") as file:
             file.write(text)
-        os.replace(whole, path)  # atomic: the file is complete or does not exist
         return path
 
     def load(self, filename: str) -> str:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from ...core.batch import Batch
 from ...core.errors import SampleErrors
+from ...core.new_files import replacing
 from ...core.op import Arg, Arguments, Layout, Operator
 
 
@@ -69,12 +68,5 @@ class DumpImage(Operator):
     def _write(self, path: str, image: np.ndarray) -> None:
         h, w, c = image.shape
         rows = ("".join(f"{v} " for v in row) for row in image.reshape(h, w * c).tolist())
-        # Written to a temporary file first: the user never reads an incomplete file, even while the next batch is
-        # written.
-        unfinished = f"{path}.{os.getpid()}"
-        try:
-            with open(unfinished, "w") as f:
-                f.write(f"P{3 if c == 3 else 2}\n{w} {h}\n255\n" + "\n".join(rows) + "\n")
-            os.replace(unfinished, path)
-        except OSError as e:
-            raise type(e)(e.errno, e.strerror, path) from None
+        with replacing(path, "w") as f:
+            f.write(f"P{3 if c == 3 else 2}\n{w} {h}\n255\n" + "\n".join(rows) + "\n")

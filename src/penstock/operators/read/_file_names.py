@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fnmatch
 import os
 import re
@@ -12,6 +13,8 @@ import numpy as np
 
 from ...core import listings, storage
 from ...core.source_name import SourceName
+
+_OTHER_SCHEME = re.compile(rb"(?:\A|\0)(?!(?:%s)://)[A-Za-z][A-Za-z0-9+.-]*://" % "|".join(storage.SCHEMES).encode())
 
 
 class FileNames:
@@ -28,6 +31,9 @@ class FileNames:
         blocks.append(b"")
         text = b"\0".join(blocks)
         self.has_urls = storage.is_url(root) or b"://" in text
+        if self.has_urls and not storage.is_url(root) and (unknown := _OTHER_SCHEME.search(text)):
+            name = os.fsdecode(text[unknown.start() :].strip(b"\0").partition(b"\0")[0])
+            raise ValueError(storage.unknown_scheme(storage.without_secrets(name)))
         self.text = np.frombuffer(text, "u1")
         self.root_address, self.text_address = self.root.ctypes.data, self.text.ctypes.data
         self._begins = np.cumsum(np.concatenate([np.zeros(1, "i8"), *lengths]))  # with the end of the last name
@@ -145,13 +151,18 @@ def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, lis
     return FileNames(root, (names for _, names in parts)), counts
 
 
-def read_names(path: str, root: str | None) -> FileNames:
-    """Files from a list with one path per line. Relative paths are in `root`, or in the list's folder."""
+def _lines(path: str) -> list[bytes]:
+    """The lines of a file list, without the mark that some editors put before UTF-8. Raises OSError."""
     try:
-        lines = storage.read(path).split(b"\n")
+        text = storage.read(path)
     except OSError as e:
         raise OSError(e.errno, f"the file list can't be read: {e.strerror}", storage.without_secrets(path)) from None
-    names = [line.rstrip() for line in lines if line.strip()]
+    return text.removeprefix(codecs.BOM_UTF8).split(b"\n")
+
+
+def read_names(path: str, root: str | None) -> FileNames:
+    """Files from a list with one path per line. Relative paths are in `root`, or in the list's folder."""
+    names = [line.rstrip() for line in _lines(path) if line.strip()]
     return FileNames(storage.folder_of(path) if root is None else root, [names])
 
 
@@ -160,12 +171,8 @@ _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
 
 def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
     """Files and labels (int32) from lines of "path label". Relative paths are in `root`, or in the list's folder."""
-    try:
-        lines = storage.read(path).split(b"\n")
-    except OSError as e:
-        raise OSError(e.errno, f"the file list can't be read: {e.strerror}", storage.without_secrets(path)) from None
     names, labels = [], []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_lines(path), 1):
         match = _LINE.fullmatch(line)
         if match is not None:
             names.append(match[1])

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core import storage
 from ...core.kernels import ERROR_SIZE, library
+from ...core.new_files import replacing
 from ...core.rows import address
 
 
@@ -25,7 +26,6 @@ def unpacked(path: str, packed: str, compression: str, size: int, local: str | N
     if not storage.is_url(path) and os.path.isfile(path) and os.path.getsize(path) == size:
         return path
     import hashlib  # imported here to keep `import penstock` fast
-    import tempfile
 
     version = storage.version(packed)
     identity = f"{storage.absolute(packed)}\0{version.size}\0{version.tag}\0{size}"
@@ -35,15 +35,8 @@ def unpacked(path: str, packed: str, compression: str, size: int, local: str | N
         return to
     content = _decompress(storage.read(packed), compression, size)
     os.makedirs(os.path.dirname(to), exist_ok=True)
-    # Written to a temporary file first, so that no process reads an incomplete file.
-    handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(to))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(unfinished, to)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+    with replacing(to) as file:
+        file.write(content)
     return to
 
 

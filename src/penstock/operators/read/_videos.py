@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import warnings
 import weakref
@@ -126,7 +127,8 @@ def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | Non
 
 def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, Ranges]:
     names, labels, ranges = [], [], []
-    for number, line in enumerate(os.fsdecode(storage.read(path)).splitlines(), 1):
+    text = os.fsdecode(storage.read(path).removeprefix(codecs.BOM_UTF8))
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words:
             continue

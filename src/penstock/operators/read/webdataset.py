@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ _COLUMNS = {
     "exts": "u1",
 }
 _BLOCK = 512  # bytes of a tar header, before each member
+_MOST_TOLD = 20  # members of a sample in a warning
 _TYPES = (
     "UINT8",
     "UINT16",
@@ -161,9 +163,24 @@ class Webdataset(RecordReader):
                 f"there is no sample with members of the extensions {', '.join(v['ext'])} in {len(paths)} archives, "
                 f"the first of which is {paths[0]}"
             )
+        if self.missing == "empty":
+            self._warn_of_missing(tables)
         self._begins = np.cumsum([0, *(len(m[0]) for m in self._members)])
         self._names = [partial(self._component, k) for k in range(len(v["ext"]))]
         return Records(FileNames("", [[os.fsencode(p) for p in paths]]), object, offset, length)
+
+    def _warn_of_missing(self, tables: Sequence[dict[str, np.ndarray]]) -> None:
+        """Warns of outputs that no sample has, whose extensions are probably wrong."""
+        never = ~np.logical_or.reduce([(member >= 0).any(axis=0) for member, _, _ in self._members])
+        if never.any():
+            exts, end, last = tables[0]["exts"], tables[0]["ext_end"], int(tables[0]["sample_end"][0])
+            first = ", ".join(repr(_text(exts, end, i)) for i in range(min(last, _MOST_TOLD)))
+            unknown = " and ".join(repr(e) for e, is_missing in zip(self.values["ext"], never) if is_missing)
+            warnings.warn(
+                f"fn.readers.webdataset: no sample has a member with the extension {unknown}, so these outputs are "
+                f"empty; the first sample of {self.values['paths'][0]} has {first}",
+                stacklevel=2,
+            )
 
     def source_name(self, index: int) -> SourceName:
         return self._component(int(self._there[index].argmax()), index)
