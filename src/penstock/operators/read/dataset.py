@@ -18,7 +18,6 @@ from ...core.source import Loading
 from ...core.source_name import SourceName, SourceNames
 from ...external import samples
 from ...external.calling import Calling
-from ...external.threads import ThreadPool
 from ..external._arguments import of_output
 from ._columns import Columns
 from ._sharded import ShardedSource
@@ -116,6 +115,8 @@ class Dataset(ShardedSource):
 
     def begin(self, picks: Picks, io: kernels.Pool) -> Loading:
         if self.by_call and not self.is_parallel and (self.workers is None or self.pid != os.getpid()):
+            from ...external.threads import ThreadPool  # imported here to keep `import penstock` fast
+
             self.workers, self.pid = ThreadPool([self.calling], 1, [True]), os.getpid()
         return _Reading(self, np.ascontiguousarray(picks.columns["index"], np.dtype("i8")), io)
 
