@@ -280,10 +280,34 @@ def test_types_that_change():
         numbers(build([1, 2, 3.5, 4.5], batch_size=2), 2)
 
 
-def test_the_users_memory_is_left_alone():
-    images = IMAGES.copy()
-    batch = build(images, batch_size=N).run()[0].as_array()
-    assert not np.shares_memory(batch, images)
+@pytest.mark.parametrize("side", [4, 64])  # small samples are copied, others read where they are
+def test_the_users_memory_is_left_alone(side):
+    images = RNG.integers(0, 256, (N, side, side, 3), np.uint8)
+    before = images.copy()
+
+    @pipeline_def(batch_size=N, num_threads=2)
+    def pipe():
+        x = fn.readers.dataset(images, layout="HWC")
+        return x, fn.brightness(x, brightness=0.5), fn.flip(x), x + 1, fn.erase(x, anchor=[0, 0], shape=[2, 2])
+
+    outputs = pipe().run()
+    batch = outputs[0].as_array()
+    assert (batch == before).all()
+    for array in (batch, outputs[0].at(0), build(images, shuffle="global").run()[0].as_array()):
+        assert not (array.flags.writeable and np.shares_memory(array, images))
+    assert (outputs[2].as_array() == before[:, :, ::-1]).all() and (images == before).all()
+
+
+def test_tensors_of_pytorch_never_share_the_users_memory():
+    torch = pytest.importorskip("torch")
+    images = RNG.integers(0, 256, (N, 64, 64, 3), np.uint8)
+    from penstock.plugin.pytorch import DALIGenericIterator
+
+    for (batch,) in DALIGenericIterator(build((images,)), ["x"], reader_name="reader"):
+        assert (batch["x"] == torch.from_numpy(images[:4])).all()
+        batch["x"].zero_()
+        break
+    assert images[:4].any(axis=(1, 2, 3)).all()
 
 
 def test_iterators_know_its_epochs():

@@ -34,10 +34,11 @@ class Dataset(ShardedSource):
     The order is that of all readers: `shuffle`, `weights`, `num_shards`, `fn.mix` and checkpoints work. Calls of
     `len()` and `[i]` must always give the same results.
 
-    NumPy arrays, also memory-mapped ones (`np.load(path, mmap_mode="r")`), are read by the native threads of the
-    pipeline, which hold no lock of Python's. Other objects are asked for one sample after the other, by a thread of the
-    pipeline, while earlier batches are processed. With `parallel=True` several workers are asked at the same time:
-    processes, or threads, see `Pipeline(py_num_workers=, py_start_method=)`.
+    NumPy arrays, also memory-mapped ones (`np.load(path, mmap_mode="r")`), are read where they are, by the native
+    threads of the pipeline, which hold no lock of Python's: don't change them while a pipeline uses them. Other objects
+    are asked for one sample after the other, by a thread of the pipeline, while earlier batches are processed. With
+    `parallel=True` several workers are asked at the same time: processes, or threads, see `Pipeline(py_num_workers=,
+    py_start_method=)`.
 
     Samples may be arrays of NumPy and PyTorch, Pillow's images, anything with DLPack or `__array__`, numbers and lists
     of them, bytes, and strings; bytes and strings (as UTF-8) become uint8 of shape (bytes,). If `[i]` raises an
@@ -118,7 +119,7 @@ class Dataset(ShardedSource):
             from ...external.threads import ThreadPool  # imported here to keep `import penstock` fast
 
             self.workers, self.pid = ThreadPool([self.calling], 1, [True]), os.getpid()
-        return _Reading(self, np.ascontiguousarray(picks.columns["index"], np.dtype("i8")), io)
+        return _Reading(self, np.ascontiguousarray(picks.columns["index"], np.dtype("i8")))
 
     def close(self) -> None:
         super().close()
@@ -129,8 +130,8 @@ class Dataset(ShardedSource):
 class _Reading(Loading):
     """A batch that is being read."""
 
-    def __init__(self, reader: Dataset, index: np.ndarray, io: kernels.Pool):
-        self._reader, self._index, self._io, self._job = reader, index, io, None
+    def __init__(self, reader: Dataset, index: np.ndarray):
+        self._reader, self._index, self._job = reader, index, None
         if reader.by_call and len(index):
             place = (reader.number, 0, 0, 0, len(index), reader._batch_size)
             self._job = reader.workers.schedule(*place, tuple(index.tolist()))
@@ -146,7 +147,7 @@ class _Reading(Loading):
             made = {k: samples.spread(b, n, bad) for k, b in zip(reader.by_call, found)}
         batches = []
         for k in range(reader.columns.n_outputs):
-            batch = made[k] if k in made else reader.columns.rows(k, self._index).packed_copy(self._io)
+            batch = made[k] if k in made else reader.columns.rows(k, self._index)
             batch.sources = sources
             self._check(k, batch, len(bad) == n)
             batches.append(batch)
