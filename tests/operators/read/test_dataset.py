@@ -2,12 +2,15 @@
 """readers.dataset: samples of arrays and of the user's own objects, in the order of all readers."""
 
 import os
+import pickle
 import time
 
 import numpy as np
 import pytest
 
 from penstock import Pipeline, PipelineError, fn, pipeline_def
+from penstock.core.sample_info import SampleInfo
+from penstock.operators.read._columns import Columns
 
 N = 21
 RNG = np.random.default_rng(5)
@@ -198,6 +201,36 @@ def test_workers_change_nothing(method):
     for _ in range(9):
         one, other = samples(alone.run()), samples(shared.run())
         assert all((a == b).all() for x, y in zip(one, other) for a, b in zip(x, y))
+    shared.close()
+
+
+@pytest.mark.parametrize("make", [lambda a: a, lambda a: a[2:], np.asfortranarray], ids=["whole", "part", "Fortran's"])
+def test_mapped_files_are_mapped_again_in_other_processes(make, tmp_path):
+    np.save(tmp_path / "a.npy", make(RNG.integers(0, 9, (N, 3000), np.int64)))
+    given = np.load(tmp_path / "a.npy", mmap_mode="r")
+    sent = pickle.dumps(Columns((given, list(range(len(given)))), None))
+    again = pickle.loads(sent)
+    assert len(sent) < 2000 and len(again) == len(given)
+    part = pickle.loads(pickle.dumps(Columns(given[1:], None)))
+    rows = np.array([1, 3])
+    if 0 in again._arrays:
+        assert (again.rows(0, rows).array() == given[rows]).all()
+        assert (part.rows(0, rows).array() == given[1:][rows]).all()
+
+
+def test_workers_get_only_what_they_call():
+    called = Columns((np.zeros((N, 5000)), Squares()), None).to_call()
+    assert len(pickle.dumps(called)) < 2000 and len(called) == N
+    (sample,) = called(SampleInfo(4, 0, 0, 0))
+    assert sample[1] == 4
+
+
+def test_other_processes_make_batches_of_mapped_files(tmp_path):
+    np.save(tmp_path / "a.npy", IMAGES)
+    given = np.load(tmp_path / "a.npy", mmap_mode="r")
+    alone, shared = (build(given, shuffle="global", pipeline=w) for w in ({}, {"workers": 2}))
+    for _ in range(7):
+        assert (alone.run()[0].as_array() == shared.run()[0].as_array()).all()
     shared.close()
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import mmap
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ class Columns:
         if not self._data:
             raise ValueError("'source' is an empty tuple")
         lengths = [_length(data) for data in self._data]
+        self._length = lengths[0] if lengths else 0
         if len(set(lengths)) > 1:
             raise ValueError(f"the data sets of the tuple have {lengths} samples; all need the same number")
         if n_outputs is not None and (n_outputs < 1 or (self.is_tuple and n_outputs != len(self._data))):
@@ -50,7 +53,23 @@ class Columns:
         self.by_call = [k for k in range(self.n_outputs) if k not in self._arrays]
 
     def __len__(self) -> int:
-        return _length(self._data[0])
+        return self._length
+
+    def to_call(self) -> Columns:
+        """A copy without the arrays in memory, for workers, which only call it."""
+        other = copy.copy(self)
+        other._data, other._arrays = tuple(None if k in self._arrays else d for k, d in enumerate(self._data)), {}
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Mapped files are mapped again in other processes, not sent."""
+        state = {**vars(self), "_data": tuple(_Mapped(d) if _is_mapped(d) else d for d in self._data)}
+        return {**state, "_arrays": list(self._arrays)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._data = tuple(d.open() if isinstance(d, _Mapped) else d for d in self._data)
+        self._arrays = {k: self._data[k] for k in state["_arrays"]}
 
     @property
     def described_as(self) -> str:
@@ -96,6 +115,22 @@ def _check(data: Any) -> None:
         hint = "; pass what is called or only iterated to fn.external_source" if is_source else ""
         hint = "; pass a tuple of its values" if isinstance(data, dict) else hint
         raise TypeError(f"'source' takes an object with len() and [i], or a tuple of them; got {kind.__name__}{hint}")
+
+
+class _Mapped:
+    """A mapped file, to be pickled."""
+
+    def __init__(self, array: np.memmap):
+        order = "C" if array.flags.c_contiguous else "F"
+        self._how = (array.filename, array.dtype, "r", array.offset, array.shape, order)
+
+    def open(self) -> np.memmap:
+        return np.memmap(*self._how)
+
+
+def _is_mapped(data: Any) -> bool:
+    """Whether it is a whole mapped file; a part of one is pickled as its elements."""
+    return isinstance(data, np.memmap) and isinstance(data.base, mmap.mmap) and data.filename is not None
 
 
 def _has_length(data: Any) -> bool:

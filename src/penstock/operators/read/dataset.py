@@ -83,7 +83,9 @@ class Dataset(ShardedSource):
         # Called for the outputs that are no arrays in memory.
         self.by_call = self.columns.by_call
         self.is_parallel = bool(v["parallel"] and self.by_call)
-        self.calling = Calling(self.columns, True, len(self.by_call), None, False, (None,) * len(self.by_call))
+        self.calling = Calling(
+            self.columns.to_call(), True, len(self.by_call), None, False, (None,) * len(self.by_call)
+        )
         self.calling.leaves_out = True
         self.workers: Any = None  # the pipeline's, or a thread
         self.number, self.pid = 0, 0
