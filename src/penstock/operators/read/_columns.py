@@ -122,7 +122,7 @@ class _Mapped:
 
     def __init__(self, array: np.memmap):
         order = "C" if array.flags.c_contiguous else "F"
-        self._how = (array.filename, array.dtype, "r", array.offset, array.shape, order)
+        self._how: Any = (array.filename, array.dtype, "r", array.offset, array.shape, order)
 
     def open(self) -> np.memmap:
         return np.memmap(*self._how)
