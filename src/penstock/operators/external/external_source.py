@@ -19,7 +19,7 @@ from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
 from ._arguments import check, check_parallel, number_type, of_output
-from ._by_sample import Made, batches_of, call_each, spread, warn_of_rest
+from ._by_sample import Made, batches_of, call_each, warn_of_rest
 from ._called import Called
 from ._fed import Feed
 from ._picks import Given, Names
@@ -309,7 +309,7 @@ class ExternalSource(Resumable, Source):
             raise
         self.position = position.after(made)
         self.ended_early = self.per_sample and made < n
-        batches = [spread(b, made, bad) for b in batches]
+        batches = [samples.spread(b, made, bad) for b in batches]
         for b in batches:
             b.sources = Names(self.calling.name, position, len(b))
         return Made(batches, bad)
