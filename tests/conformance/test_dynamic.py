@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import penstock.tfrecord
 from conformance import oracle, report
 from conformance.oracle import Bound
 from conformance.test_operators import DECLARED
 from harness import Column
+from operators.read import tfrecord_files as records
 from penstock.experimental import dynamic as ours
 
 theirs = pytest.importorskip("nvidia.dali.experimental.dynamic")
@@ -280,3 +282,25 @@ def test_epochs_of_readers(settings, batch_size, tmp_path: Path):
         return found, reader.get_metadata()
 
     assert epochs(ours) == epochs(theirs)
+
+
+@pytest.mark.parametrize("way", ["batches", "samples", "calls"])
+def test_readers_with_named_outputs(way, tmp_path: Path):
+    examples = [records.example({"number": records.integers(i), "half": records.floats(i / 2)}) for i in range(5)]
+    path = records.write(tmp_path / "records", examples, tmp_path / "index")
+
+    def outputs(ndd, tfrecord):
+        features = {
+            "number": tfrecord.FixedLenFeature([1], tfrecord.int64, 0),
+            "half": tfrecord.FixedLenFeature([1], tfrecord.float32, 0.0),
+        }
+        reader = ndd.readers.TFRecord(path=str(path), index_path=str(tmp_path / "index"), features=features)
+        if way == "calls":
+            steps = [reader(), reader()]
+        else:
+            steps = list(reader.next_epoch(2) if way == "batches" else reader.next_epoch())
+        return [{k: (type(v).__name__, np.asarray(ndd.as_tensor(v)).tolist()) for k, v in s.items()} for s in steps]
+
+    from nvidia.dali import tfrecord as dalis
+
+    assert outputs(ours, penstock.tfrecord) == outputs(theirs, dalis)

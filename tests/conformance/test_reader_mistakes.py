@@ -54,3 +54,32 @@ def test_mistakes(name, kwargs, tmp_path):
                 out = getattr(lib.fn.readers, name)(**{k: real(v) for k, v in kwargs.items()})
                 pipe.set_outputs(*(out if isinstance(out, (list, tuple)) else (out,)))
             pipe.build()
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [
+        ("file", {"file_root": NOWHERE}),
+        ("file", {"file_list": NOWHERE}),
+        ("file", {"files": [NOWHERE], "num_shards": 5}),
+        ("numpy", {"file_root": NOWHERE}),
+        ("webdataset", {"paths": [NOWHERE], "ext": ["jpg"]}),
+        ("caffe", {"path": NOWHERE}),
+    ],
+)
+@pytest.mark.parametrize("ask", ["reader_meta", "epoch_size", "run"])
+def test_mistakes_found_later(name, kwargs, ask):
+    """With `lazy_init`, by what needs the data first; ours tells the reader and its line."""
+    import nvidia.dali as dali
+
+    import penstock
+
+    for lib in (dali, penstock):
+        pipe = lib.Pipeline(batch_size=2, num_threads=1, device_id=None)
+        with pipe:
+            out = getattr(lib.fn.readers, name)(name="r", lazy_init=True, **kwargs)
+            pipe.set_outputs(*(out if isinstance(out, (list, tuple)) else (out,)))
+        pipe.build()
+        with pytest.raises(RuntimeError) as error:
+            getattr(pipe, ask)()
+    assert f"readers.{name}" in str(error.value) and "test_reader_mistakes.py" in str(error.value)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock import fn, pipeline_def
+from operators.read import tfrecord_files as records
+from penstock import fn, pipeline_def, tfrecord
 from penstock.core.errors import PipelineError
 from penstock.experimental import dynamic as ndd
 
@@ -335,3 +336,15 @@ def test_imread(tmp_path):
     for wrong, error in ((3, TypeError), ("", ValueError), (str(tmp_path / "no.jpg"), RuntimeError)):
         with pytest.raises(error):
             ndd.imread(wrong).evaluate()
+
+
+def test_features_have_their_names_in_nodes(tmp_path):
+    pytest.importorskip("torchdata.nodes")
+    from penstock.experimental.dynamic.pytorch import nodes
+
+    path = records.write(tmp_path / "records", [records.example({"a": records.integers(i)}) for i in range(4)])
+    how = dict(path=path, features={"a": tfrecord.FixedLenFeature([1], tfrecord.int64, 0)})
+    for names, key in ((None, "a"), (["other"], "other")):
+        node = nodes.Reader(ndd.readers.TFRecord, batch_size=2, output_names=names, **how)
+        node.reset()
+        assert [np.asarray(ndd.as_tensor(d[key])).ravel().tolist() for d in node] == [[0, 1], [2, 3]]

@@ -165,7 +165,7 @@ class DebugPipeline(Pipeline):
     def _metas(self) -> dict[str, reports.Meta]:
         if self._count is None:
             self.schedule_run()
-        return reports.metas((n.name, op) for n, op in self._eager.sources)
+        return reports.metas(self._eager.sources)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("this is not available in debug mode, which makes no plan; leave out debug=True")

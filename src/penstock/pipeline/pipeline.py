@@ -335,7 +335,7 @@ class Pipeline(Configured, GraphBuilder):
 
     def _metas(self) -> dict[str, reports.Meta]:
         plan = self._built()
-        return reports.metas((n.name, plan.source_op(n)) for n in plan.sources)
+        return reports.metas((n, plan.source_op(n)) for n in plan.sources)
 
     def epoch_size(self, name: str | None = None) -> Any:
         """The number of samples in an epoch of the reader `name`, over all shards; without a name, a dictionary of all

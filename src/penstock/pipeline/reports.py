@@ -6,16 +6,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from ..core.errors import suggest
+from ..core.errors import of_argument, suggest
 from ..core.source import Source
+from ..core.storage import why_missing
 from ..exec.plan import Plan
+from ..graph.node import Node
 
 Meta = Mapping[str, int]
 
 
-def metas(sources: Iterable[tuple[str, Source]]) -> dict[str, Meta]:
-    """The metadata of readers, by name."""
-    found = {name: op.meta() for name, op in sources}
+def not_opened(node: Node, error: Exception) -> Exception:
+    """The exception to raise for one of a source that finds its data."""
+    text = node.describe(f"{error}{why_missing(error)}" if isinstance(error, OSError) else str(error))
+    # Errors of arguments are also RuntimeErrors, as in DALI.
+    return of_argument(error, text) if isinstance(error, (ValueError, TypeError)) else RuntimeError(text)
+
+
+def metas(sources: Iterable[tuple[Node, Source]]) -> dict[str, Meta]:
+    """The metadata of readers, by name. With `lazy_init`, finds their data."""
+    found = {}
+    for node, op in sources:
+        try:
+            found[node.name] = op.meta()
+        except (ValueError, OSError, RuntimeError, TypeError) as e:
+            raise not_opened(node, e) from None
     return {name: meta for name, meta in found.items() if meta is not None}
 
 

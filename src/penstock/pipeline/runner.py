@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
-from ..core.errors import ArgumentValueError, UnknownInput, of_argument, suggest
-from ..core.storage import using, why_missing
+from ..core.errors import ArgumentValueError, UnknownInput, suggest
+from ..core.storage import using
 from ..exec import report
 from ..exec.limits import Threads
 from ..exec.plan import Plan
@@ -20,6 +20,7 @@ from ..exec.scheduling.producer import Producer
 from ..exec.scheduling.statistics import Statistics
 from ..exec.scheduling.tuning import Reading, Setting, Tuner
 from . import outputs
+from .reports import not_opened
 from .settings import Settings, available_cpus
 
 if TYPE_CHECKING:
@@ -108,9 +109,7 @@ class Runner:
                 with using(settings.storage):
                     plan.source_op(node).open(settings.max_batch_size, settings.seed)
             except (ValueError, OSError, RuntimeError, TypeError) as e:
-                text = node.describe(f"{e}{why_missing(e)}" if isinstance(e, OSError) else str(e))
-                is_argument = isinstance(e, (ValueError, TypeError))  # these are also RuntimeErrors, as in DALI
-                raise (of_argument(e, text) if is_argument else RuntimeError(text)) from None
+                raise not_opened(node, e) from None
         for node, unused in plan.unused.items():
             which = ", ".join(map(str, unused))
             which = f"output at the index {which} is" if len(unused) == 1 else f"outputs at the indices {which} are"

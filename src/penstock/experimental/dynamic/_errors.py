@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...core.errors import ArgumentTypeError, ArgumentValueError, PipelineError, Site, UnexpectedArgument
+from ...core.errors import ArgumentTypeError, ArgumentValueError, PipelineError, Site, UnexpectedArgument, of_argument
 from ...core.op import REGISTRY
 from ...core.source import Source
 
@@ -67,4 +67,4 @@ def of_calls() -> Iterator[None]:
     except (TypeError, ValueError) as e:
         if type(e) not in (TypeError, ValueError, ArgumentTypeError, ArgumentValueError, UnexpectedArgument):
             raise
-        raise type(e)(in_names_here(str(e))) from e.__cause__
+        raise of_argument(e, in_names_here(str(e))) from e.__cause__

@@ -11,7 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, overload
 
 from ...core.batch import Batch as Samples
-from ...core.errors import PipelineError, SampleErrors, of_argument, user_sites
+from ...core.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    PipelineError,
+    SampleErrors,
+    of_argument,
+    user_sites,
+)
 from ...core.op import Operator
 from ...core.source import Source
 from ...core.storage import StorageSettings, using
@@ -158,12 +165,13 @@ class Reader:
             self._begin(n, context)
         return future.result()
 
-    def _outputs(self, n: int | None, context: EvalContext | None, ahead: bool = True) -> tuple[Any, ...]:
+    def _outputs(self, n: int | None, context: EvalContext | None, ahead: bool = True) -> Any:
         batches = self._read(n or 1, context, ahead)
         made = [(Tensor if n is None else Batch)._made_of(b) for b in batches]
         if self._device.device_type == "gpu":
             made = [m.to_device(self._device) for m in made]
-        return tuple(made)
+        names = self._op.output_names()
+        return tuple(made) if names is None else dict(zip(names, made))
 
     @overload
     def __call__(self, *, batch_size: int) -> tuple[Batch, ...]: ...
@@ -177,9 +185,9 @@ class Reader:
     def _size(self, batch_size: int | None) -> int | None:
         n = self._batch_size if batch_size is None else batch_size
         if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__")):
-            raise TypeError(f"{self._name}: batch_size is an integer; got {n!r}")
+            raise ArgumentTypeError(f"{self._name}: batch_size is an integer; got {n!r}")
         if n is not None and n < 1:
-            raise ValueError(f"{self._name}: batch_size is at least 1; got {n}")
+            raise ArgumentValueError(f"{self._name}: batch_size is at least 1; got {n}")
         return n
 
     @overload
@@ -207,8 +215,8 @@ class Reader:
 
         Returns
         -------
-        An iterator of tuples, with one tensor or batch per output. The next batch is read meanwhile. An epoch must be
-        completed before the next one begins.
+        An iterator of tuples, with one tensor or batch per output; of dictionaries with those by feature for
+        `TFRecord`. The next batch is read meanwhile. An epoch must be completed before the next one begins.
         """
         return self._epoch_from(batch_size, 0, ctx)
 

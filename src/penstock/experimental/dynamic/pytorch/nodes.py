@@ -41,7 +41,8 @@ class Reader(_Node):
     batch_size
         Size of batches; None returns tensors.
     output_names
-        Keys, one for each output of the reader. By default "data" and "label" if it has two.
+        Keys, one for each output of the reader. By default the names of features, or
+        "data" and "label" if it has two.
     **kwargs
         Arguments of the reader.
     """
@@ -55,7 +56,10 @@ class Reader(_Node):
         self._type, self._kwargs, self._batch_size = reader_type, kwargs, batch_size
         self._reader = reader_type(**kwargs)
         n = self._reader._op.n_outputs()
-        if output_names is None:
+        named = self._reader._op.output_names()
+        if output_names is None and named is not None:
+            output_names = named
+        elif output_names is None:
             if n != 2:
                 raise ValueError(f"{reader_type.__name__} has {n} outputs; give output_names")
             output_names = ("data", "label")
@@ -80,7 +84,7 @@ class Reader(_Node):
         assert self._epoch is not None
         outputs = next(self._epoch)
         self._taken += self._batch_size or 1
-        return dict(zip(self._names, outputs))
+        return dict(zip(self._names, outputs.values() if isinstance(outputs, dict) else outputs))
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the reader and the position in the epoch."""
