@@ -48,17 +48,18 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 def _workers() -> list[Path]:
     """The folders in /proc of this process's descendants."""
-    parents = {}
+    children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):  # it has ended meanwhile
             continue
-    family, found = {os.getpid()}, []
-    for pid in sorted(parents):
-        if parents[pid] in family:
-            family.add(pid)
-            found.append(Path(f"/proc/{pid}"))
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    found, todo = [], [os.getpid()]
+    while todo:
+        of_one = children.get(todo.pop(), [])
+        found += [Path(f"/proc/{pid}") for pid in of_one]
+        todo += of_one
     return found
 
 

@@ -6,6 +6,7 @@ Needs the wheel nvidia-pytriton in a virtual environment of its own, with NumPy 
 
 from __future__ import annotations
 
+import heapq
 import os
 import statistics
 import sys
@@ -67,6 +68,20 @@ MODELS = {
     "empty1": "zeros of that size, one instance",
 }
 WAYS = {"body": "in requests and answers", "shared": "in shared memory"}
+
+
+def ideal_ratio(processors: int, load: float = 0.5, n: int = 200_000) -> float:
+    """p99 over the median of requests that come at random times and take all the same time, each on one processor, in
+    the order of arrival."""
+    came = np.cumsum(np.random.default_rng(0).exponential(1 / (load * processors), n)).tolist()
+    free = [0.0] * processors  # when each will be done
+    latencies = []
+    for at in came:
+        done = max(at, heapq.heappop(free)) + 1
+        heapq.heappush(free, done)
+        latencies.append(done - at)
+    median, late = np.percentile(latencies, [50, 99])
+    return late / median
 
 
 class Run(NamedTuple):
@@ -179,7 +194,10 @@ def main() -> None:
         f"medians of {o.rounds} interleaved runs of {o.seconds:g} s (least to most). Processor time of a request, in",
         "ms: of the model's process, of the server, of the client, which share the same cores. Latency: at half the",
         "model's own requests/s, which come at regular times, or at random ones (a Poisson process, where some have to",
-        "wait for others however quick the server is). Zeros: a model that does nothing but answer.",
+        "wait for others however quick the server is: the last row but one is what a queue without any other delay "
+        "has,",
+        "simulated with requests that take the same time, one on each processor). Zeros: a model that does nothing but",
+        "answer.",
         f"The server and all models run with `{' '.join(f'{k}={v}' for k, v in MALLOC.items())}`.",
         *([how] if how else []),
         "Written by `bench/triton_backend.py`.",
@@ -207,6 +225,8 @@ def main() -> None:
             latency = " | ".join(f"{a:.1f}, {b:.1f} | {b / a:.1f}" for a, b in times)
             spread = f"{median(runs):.0f} ({min(rates):.0f} to {max(rates):.0f})"
             lines.append(f"| {title} | {spread} | {median(runs) / best:.2f} | {cpu} | {latency} |")
+        ideal = ideal_ratio(os.cpu_count() or 1)
+        lines.append(f"| requests of one length, one per processor | | | | | 1 | | {ideal:.1f} |")
         lines.append(f"| asked for | | {LEAST:g} | | | {MOST:g} | | {MOST:g} |")
     measure.write(o.out, "triton.md", "\n".join(lines) + "\n")
 

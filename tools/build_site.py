@@ -42,6 +42,7 @@ SECTIONS = {
         )
     ],
     "How to": [
+        "docs/recipes.md",
         "docs/from_torchvision.md",
         "docs/from_dali.md",
         "docs/from_tf_data.md",

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the contents of the long pages in docs: a line with a link to each chapter, behind the first paragraph."""
+"""Writes the contents of the long pages in docs: a link to each chapter, behind the first paragraph.
+
+A page's chapters are in one line, or if the page has groups of them, in a line for each group."""
 
 from __future__ import annotations
 
@@ -12,6 +14,29 @@ ROOT = Path(__file__).resolve().parents[1]
 MARK = "**On this page:** "
 WRITTEN_BY_TOOLS = ("benchmarks.md", "conformance.md")
 LONG = 100  # lines: about two screens
+GROUPS = {
+    "# Guide": {
+        "Reading": ["Your data", "Reading, shuffling, shards", "Data in a bucket", "Bad files", "Checkpoints"],
+        "Decoding": ["Decoding", "Video", "Audio"],
+        "Augmenting": [
+            "Random numbers, and getting the same batch again",
+            "Boxes and masks",
+            "Noise, holes and pasting",
+            "Automatic augmentation",
+            "Conditionals",
+            "Python functions in the graph",
+        ],
+        "Training": ["Iterators", "On the GPU", "Where the time goes", "Chains and windows", "Memory"],
+        "Other ways to use it": [
+            "Without a pipeline",
+            "Transforms by torchvision's names",
+            "Programs written for DALI",
+            "Saving a pipeline, and looking into it",
+            "Serving by Triton",
+        ],
+        "Reference": ["Tutorials", "What differs from DALI"],
+    }
+}
 
 
 def pages() -> list[Path]:
@@ -23,10 +48,25 @@ def pages() -> list[Path]:
 def with_contents(text: str) -> str:
     """The page with the contents that it should have."""
     text = re.sub(rf"^{re.escape(MARK)}.*\n\n", "", text, flags=re.M)
+    text = re.sub(rf"^{re.escape(MARK.strip())}\n\n(\|.*\n)+\n", "", text, flags=re.M)
     chapters = [re.sub(r"[`*]", "", title) for level, title in headings(text) if level == 2]
-    line = MARK + " · ".join(f"[{title}](#{slug(title)})" for title in chapters)
     title, first, rest = text.split("\n\n", 2)
-    return "\n\n".join((title, first, line, rest))
+    contents = MARK + _links(chapters)
+    if title in GROUPS:
+        contents = _table(GROUPS[title], chapters)
+    return "\n\n".join((title, first, contents, rest))
+
+
+def _links(chapters: list[str]) -> str:
+    return " · ".join(f"[{title}](#{slug(title)})" for title in chapters)
+
+
+def _table(groups: dict[str, list[str]], chapters: list[str]) -> str:
+    different = {title for group in groups.values() for title in group} ^ set(chapters)
+    if different:
+        raise ValueError(f"GROUPS and the page do not have the same chapters: {', '.join(sorted(different))}")
+    rows = "".join(f"\n| {name} | {_links(group)} |" for name, group in groups.items())
+    return f"{MARK.strip()}\n\n| | |\n|---|---|{rows}"
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ def _keywords(cls: type[Operator], of_call: bool = False) -> list[str]:
 
 
 def _positional(cls: type[Operator]) -> list[str]:
-    return [f"{n}: {signatures.type_text(cls.schema[n])} = {_default(cls.schema[n], False)}" for n in cls.positional]
+    arguments = [cls.schema[n] for n in cls.positional]
+    return [f"{a.name}: {signatures.type_text(a)}" + f" = {_default(a, False)}" * (not a.required) for a in arguments]
 
 
 def _default(arg, of_call: bool) -> str:

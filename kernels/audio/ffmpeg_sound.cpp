@@ -81,14 +81,27 @@ class Sound : public AudioReader {
     while (next_frame()) continue;
     const int64_t n = at_;
     decoder_.ff.avcodec_flush_buffers(decoder_.context);
-    next_ = 0, at_ = has_ = used_ = 0;
+    next_ = 0, at_ = has_ = used_ = 0, is_silent_ = false;
     return n;
   }
 
   // Decodes until there are samples; false at the end.
   bool next_frame() {
-    const Functions &ff = decoder_.ff;
     at_ += has_, has_ = used_ = 0;
+    if (is_silent_) {
+      is_silent_ = false, has_ = frame_samples(decoder_.frame);
+      return true;
+    }
+    if (!decode_frame()) return false;
+    // A packet of AAC without a sound element lasts as long as others (FAAC's first one has only the encoder's name).
+    // AAC is decoded without a delay, so that other packets have a frame at once.
+    if (without_frame_ > 1 && !std::strcmp(track_.codec, "aac")) has_ *= without_frame_ - 1, is_silent_ = true;
+    return true;
+  }
+
+  bool decode_frame() {
+    const Functions &ff = decoder_.ff;
+    without_frame_ = 0;
     for (;;) {
       const int status = ff.avcodec_receive_frame(decoder_.context, decoder_.frame);
       if (status >= 0) {
@@ -103,6 +116,7 @@ class Sound : public AudioReader {
           fail("a packet lies beyond the end of the file (bytes %lld to %lld of %lld)", (long long)p.offset,
                (long long)(p.offset + p.size), (long long)file_.size);
         if (!p.size) continue;
+        without_frame_++;
         decoder_.fill_packet(track_.prefix, file_.data + p.offset, p.size);
         const int sent = ff.avcodec_send_packet(decoder_.context, decoder_.packet);
         ff.av_packet_unref(decoder_.packet);
@@ -171,6 +185,10 @@ class Sound : public AudioReader {
 
   template <class From, class T>
   void copy(T *out, int64_t n) const {
+    if (is_silent_) {
+      std::fill(out, out + n * channels_, (T)0);
+      return;
+    }
     const bool is_planar = format_ >= U8P;
     for (int32_t c = 0; c < channels_; c++) {
       const auto *in = (const From *)frame_plane(decoder_.frame, is_planar ? c : 0);
@@ -187,6 +205,8 @@ class Sound : public AudioReader {
   int format_ = 0;
   int64_t begin_ = 0, silence_ = 0, length_ = 0, total_ = 0;  // in samples
   size_t next_ = 0;                                           // packet
+  int64_t without_frame_ = 0;                                 // packets since the last frame
+  bool is_silent_ = false;               // whether the current samples are silence before those of the decoder's frame
   int64_t at_ = 0, has_ = 0, used_ = 0;  // index of the frame's first sample, its samples, and those already used
 };
 

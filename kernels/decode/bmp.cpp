@@ -97,8 +97,10 @@ void read_fields(const uint8_t *row, const Header &h, uint8_t *out) {
 }
 
 void put_colour(const Header &h, int index, uint8_t *out) {
-  if (index >= h.n_colours) fail("BMP: colour %d of a palette of %d", index, h.n_colours);
-  memcpy(out, h.palette[index], h.channels);
+  if (index < h.n_colours)
+    memcpy(out, h.palette[index], h.channels);
+  else
+    memset(out, 0, h.channels);  // as DALI and browsers do
 }
 
 // Runs of (count, colour), and after a zero: end of line, end of image, a jump, or that many literal colours.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// WebP, lossy and lossless, with or without alpha; the first EXIF chunk gives the orientation.
+// WebP, lossy and lossless, with or without alpha; the first picture of an animation. The first EXIF chunk gives the
+// orientation.
 #include <webp/decode.h>
+
+#include <algorithm>
 
 #include "decode/codec.h"
 
@@ -10,8 +13,33 @@ static WebPBitstreamFeatures features(Bytes in) {
   if (status == VP8_STATUS_NOT_ENOUGH_DATA)
     fail("WebP: truncated: the header goes on past the end of the %lld bytes", (long long)in.size);
   if (status != VP8_STATUS_OK) fail("WebP: the header is damaged (libwebp status %d)", (int)status);
-  if (f.has_animation) fail("WebP: animations are not supported");
   return f;
+}
+
+// The first picture of an animation, and its place on the canvas. (https://developers.google.com/speed/webp/docs/
+// riff_container: chunks of name, size, bytes, padded to even sizes.)
+struct Picture {
+  Bytes data;
+  int64_t x, y;
+  WebPBitstreamFeatures features;
+};
+
+static Picture first_picture(Bytes in, const WebPBitstreamFeatures &canvas) {
+  for (int64_t at = 12; in.has(at, 8); at += 8 + ((int64_t)in.le32(at + 4) + 1) / 2 * 2) {
+    if (!in.starts(at, "ANMF", 4)) continue;
+    constexpr int64_t kHead = 16;  // bytes before the picture's chunks
+    const int64_t size = std::min<int64_t>(in.le32(at + 4), in.size - at - 8);
+    if (size < kHead) break;
+    const Bytes head = in.part(at + 8, kHead);
+    Picture p = {
+        in.part(at + 8 + kHead, size - kHead), 2 * (head.le32(0) & 0xffffff), 2 * (head.le32(3) & 0xffffff), {}};
+    if (WebPGetFeatures(p.data.data, (size_t)p.data.size, &p.features) != VP8_STATUS_OK) break;
+    if (p.x + p.features.width > canvas.width || p.y + p.features.height > canvas.height)
+      fail("WebP: the first picture of the animation, of %d x %d at (%lld, %lld), leaves the canvas of %d x %d",
+           p.features.width, p.features.height, (long long)p.x, (long long)p.y, canvas.width, canvas.height);
+    return p;
+  }
+  fail("WebP: the first picture of the animation is damaged or cut off");
 }
 
 ImageInfo peek_webp(Bytes in) {
@@ -32,11 +60,18 @@ ImageInfo peek_webp(Bytes in) {
 }
 
 void decode_webp(Bytes in, Canvas &canvas) {
-  WebPBitstreamFeatures f = features(in);
-  int channels = f.has_alpha ? 4 : 3;
+  const WebPBitstreamFeatures f = features(in);
+  const int channels = f.has_alpha ? 4 : 3;
+  const int64_t row = (int64_t)f.width * channels, bytes = f.height * row;
   auto *out = static_cast<uint8_t *>(canvas.begin(f.height, f.width, channels, UINT8));
-  auto decode = channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
-  size_t bytes = (size_t)f.height * f.width * channels;
-  if (!decode(in.data, (size_t)in.size, out, bytes, f.width * channels))
+  Bytes picture = in;
+  int64_t first = 0;
+  if (f.has_animation) {
+    const Picture p = first_picture(in, f);
+    picture = p.data, first = p.y * row + p.x * channels;
+    if (p.features.width < f.width || p.features.height < f.height) std::fill(out, out + bytes, 0);
+  }
+  const auto decode = channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
+  if (!decode(picture.data, (size_t)picture.size, out + first, (size_t)(bytes - first), (int)row))
     fail("WebP: the pixels are damaged or cut off");
 }

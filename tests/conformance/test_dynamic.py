@@ -109,6 +109,9 @@ type(ndd.random_bbox_crop(ndd.as_tensor(np.float32([[0, 0, 1, 1]])))).__name__
 type(ndd.random_crop_generator(ndd.as_tensor(np.int64([4, 5])))).__name__
 type(ndd.roi_random_crop(crop_shape=(2, 2), roi_start=(0, 0), roi_shape=(3, 3))).__name__
 type(ndd.resize(P, size=3, save_attrs=True)).__name__
+np.float64(0.1) * T; np.float32(2) ** F; a - T; (a == T).all(); (np.array([1, 2, 3]) - T).max(); a < T + 1; np.add(T, 1)
+np.sqrt(T); np.maximum(T, 3); np.add.reduce(T); np.sum(T); np.abs(F); np.stack([T, T]); np.allclose(T, a)
+np.stack(np.divmod(a, T + 1)); np.add(a, T, out=np.zeros_like(a)); np.testing.assert_array_equal(a, T)
 """.strip().replace("\n", "; ")
 
 # Deliberate differences, and faults of DALI.
@@ -188,6 +191,19 @@ OWN_WAY = {
     "rotate": "size=(9.5,20.4)",  # halves are rounded down if the size is data, as it always is in this mode
     "reshape": "src_dims=[2,0,1],rel_shape=[-1,2,1]",  # its pipelines agree with ours
 }
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("T[5]", "T[0][7]", "T[0, 0, 0]", "T == None", "T + None", "ndd.as_batch(ndd.tensor(3))"),
+        *("ndd.as_batch([a, a[0]])", "ndd.resize(P, size=[2, 2], batch_size=3)"),
+    ],
+)
+def test_classes_of_errors(expression):
+    want = outcome(expression, theirs)
+    kind = next(c for c in type(want).__mro__ if c.__module__ == "builtins")
+    assert issubclass(kind, Exception) and isinstance(outcome(expression, ours), kind)
 
 
 def run_ndd(ndd, name, test, case):

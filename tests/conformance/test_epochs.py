@@ -209,3 +209,30 @@ def test_source_that_ends(sides, source, depth):
             continue  # endless
         mine, theirs = (labels(s, **kwargs) for s in sides)
         assert mine == theirs, kwargs
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("size", [-1, 6, 9])
+@pytest.mark.parametrize("sizes", [(3, 2, 3), (2, 3, 3), (3, 3, 1)], ids=str)
+def test_batches_that_are_not_full(sides, sizes, size, policy):
+    """Iterators that count full batches refuse others; without `size`, an epoch is what the source returns."""
+
+    def told(side):
+        def source(i):
+            if i == len(sizes):
+                raise StopIteration
+            return np.full((sizes[i], 1), i, "i4")
+
+        def define():
+            return side.fn.external_source(source=source)
+
+        pipe, seen = side.pipeline_def(define, batch_size=3, num_threads=1, device_id=None)(), []
+        try:
+            it = side.plugin.DALIGenericIterator(pipe, ["x"], size=size, last_batch_policy=side.policy[policy])
+            seen += (batch[0]["x"].flatten().tolist() for batch in it)
+        except AssertionError:
+            seen.append("refused")
+        return [batch for batch in seen if batch]
+
+    mine, theirs = map(told, sides)
+    assert mine == theirs

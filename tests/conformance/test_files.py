@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real files through the decoders and whole pipelines, against the real DALI. Needs PENSTOCK_DATA."""
 
+import io
+import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import penstock
 from conformance import oracle, report
@@ -128,6 +131,30 @@ def test_formats(data, is_sample, format, output_type):
     check(
         "decoders.image", files, decode(output_type=output_type), colour_bound(output_type), output_type.name, each=True
     )
+
+
+def odd_images() -> dict[str, bytes]:
+    """Animations of WebP, and a BMP with colours beyond its palette."""
+    rng, made = np.random.default_rng(0), {}
+    for mode, lossless in (("RGB", True), ("RGB", False), ("RGBA", True), ("RGBA", False)):
+        pictures = [Image.fromarray(rng.integers(0, 256, (20, 30, len(mode)), "u1")) for _ in range(3)]
+        file = io.BytesIO()
+        pictures[0].save(file, "WEBP", save_all=True, append_images=pictures[1:], lossless=lossless)
+        made[f"{mode}{lossless}.webp"] = file.getvalue()
+    palette = rng.integers(0, 256, (8, 4), "u1")
+    head = struct.pack("<IiiHHIIiiII", 40, 8, -2, 1, 8, 0, 16, 0, 0, 8, 0) + palette.tobytes() + bytes(range(16))
+    made["palette.bmp"] = b"BM" + struct.pack("<IHHI", 14 + len(head), 0, 0, 14 + 40 + 32) + head
+    return made
+
+
+@pytest.mark.parametrize("output_type", OUTPUT_TYPES, ids=lambda t: t.name)
+def test_odd_images(tmp_path, output_type):
+    files = []
+    for name, content in odd_images().items():
+        files.append(tmp_path / name)
+        files[-1].write_bytes(content)
+    graph = decode(output_type=output_type)
+    check("decoders.image", files, graph, colour_bound(output_type), output_type.name, each=True)
 
 
 @pytest.mark.parametrize("dtype", [types.FLOAT, types.UINT16], ids=lambda t: t.name)

@@ -193,7 +193,7 @@ def containers(lib):
     x = np.arange(24, dtype="u1").reshape(2, 3, 4)
     t, batch = lib.TensorCPU(x, "HWC"), lib.TensorListCPU(x, "HW")
     ragged = lib.TensorListCPU([lib.TensorCPU(np.zeros((1, 2), "f4")), lib.TensorCPU(np.ones((3, 2), "f4"))])
-    facts = [t.shape(), t.ndim(), t.layout(), int(t.dtype), t.get_property("layout"), t.source_info()]
+    facts = [t.shape(), t.ndim(), t.layout(), int(t.dtype), t.get_property("layout"), t.source_info(), bytes(t)]
     facts += [batch.shape(), batch.ndim(), batch.layout(), batch.is_dense_tensor(), ragged.is_dense_tensor()]
     facts += [batch.as_tensor().shape(), batch.as_tensor().layout(), batch.as_reshaped_tensor([4, 6]).shape()]
     facts += [batch.at(1).tolist(), batch[1].layout(), ragged.as_reshaped_tensor([8]).shape()]

@@ -71,6 +71,7 @@ def tracks() -> dict[str, bytes]:
         "m4a_alac": {"codec": "alac", "container": "ipod"},
         "mp4_flac": {"codec": "flac"},
         "mp4_mp3": {"codec": "libmp3lame"},
+        "mp3_untold": {"codec": "libmp3lame", "container": "mp3", "options": {"write_xing": "0"}},
         "mp4_opus": {"codec": "libopus", "rate": 48000},
         "webm_opus": {"codec": "libopus", "container": "webm", "rate": 48000},
         "matroska_aac": {"container": "matroska", "pictures": 3},
@@ -94,7 +95,8 @@ def main() -> int:
     parser.add_argument("--of", choices=list(all_seeds), help="only these; with files, which it is needed for")
     args = parser.parse_args()
     sources = (
-        "decode_audio flac flac_frame wav sound_library sinc_filter ffmpeg_sound mp4_sound matroska_sound sound_track"
+        "decode_audio flac flac_frame wav sound_library mpeg_length sinc_filter ffmpeg_sound mp4_sound matroska_sound "
+        "sound_track"
     )
     containers = "ffmpeg index mp4 matroska avi esds clip packed_index codecs runs h264 elementary transport program "
     containers += "wrapped h264_pictures hevc_pictures mpeg_pictures"

@@ -185,6 +185,7 @@ def test_shares_its_memory():
     assert np.array(t).ctypes.data != X.ctypes.data and np.array(t, dtype="f4").dtype == np.float32
     assert t.__array_interface__["shape"] == (2, 3, 4) and t.__dlpack_device__() == (1, 0)
     assert t.__dlpack_device__() == TensorListCPU(X).__dlpack_device__()
+    assert bytes(t) == X.tobytes()
 
 
 @pytest.mark.parametrize(

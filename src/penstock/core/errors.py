@@ -25,7 +25,7 @@ class PipelineValueError(PipelineError, ValueError):
 
 
 class PipelineAxisError(PipelineValueError, IndexError):
-    """A PipelineError about an axis that does not exist; also an IndexError, as in DALI."""
+    """A PipelineError about an axis, or an index in one, that does not exist; also an IndexError, as in DALI."""
 
 
 class ArgumentTypeError(TypeError, ValueError, RuntimeError):

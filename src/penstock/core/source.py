@@ -48,6 +48,7 @@ class Source(Operator, abstract=True):
     picks_suffice: ClassVar[bool] = False
     sets_batch_size: ClassVar[bool] = False  # its data determines the batch size
     is_prompt: bool = False  # `take` and `load` do not wait and call no user code
+    may_end: bool = False  # it may end without being `called`
     called: Any = None  # called by the user's thread for each iteration: a Called of operators/external/_called.py
     parts: Sequence[Source] = ()  # sources whose samples it returns; used by nothing else
     keeps_state: bool = False  # set if `saved` will be called

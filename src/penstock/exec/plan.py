@@ -17,7 +17,7 @@ from ..core.source import Source
 from ..graph.fusing import fuse
 from ..graph.joining import Branches, join_branches
 from ..graph.node import DataNode, Edge, Node, edge_of
-from ..graph.passes import Stage, kind_of, last_uses, prune, schedule, unused_outputs, uploaded
+from ..graph.passes import Stage, kind_of, last_uses, prune, readers_of, schedule, unused_outputs
 from ..graph.unread import leave_rest
 from . import branches, ranges
 from .arguments import Resolver
@@ -48,6 +48,7 @@ class Plan:
         self.outputs = [edge_of(o) for o in outputs]
         self.nodes = fuse(prune(nodes, outputs + sinks, given), outputs + sinks)
         leave_rest(self.nodes, outputs + sinks)
+        self._readers = readers_of(self.nodes)
         self.unused = unused_outputs(self.nodes, outputs + sinks)
         self.stages = join_branches(schedule(self.nodes, given), outputs)
         # Numbered among the operators that draw, so that other operators do not change random numbers.
@@ -118,8 +119,14 @@ class Plan:
         return node.op
 
     def uploaded(self, node: Node) -> set[int]:
-        """The outputs of a node that are used only on the GPU."""
-        return uploaded(self.nodes, node) - {index for number, index in self.outputs if number == node.number}
+        """The outputs of a node that are used only on the GPU: all that read them copy all samples there."""
+
+        def is_copied(edge: Edge) -> bool:
+            readers = self._readers.get(edge, [])
+            return bool(readers) and all(kind_of(n) == "upload" and not n.scope for n in readers)
+
+        edges = ((node.number, index) for index in range(node.n_outputs))
+        return {edge[1] for edge in edges if edge not in self.outputs and is_copied(edge)}
 
     def _runner(self, stage: Stage) -> Run:
         """Returns the function that runs a stage for a batch."""
@@ -136,9 +143,9 @@ class Plan:
         if stage.kind in ("chain", "gpu"):
             inside = {n.number for n in stage.nodes}
             needed = {e for e in self.outputs if e[0] in inside}
-            for n in self.nodes:
-                if n.number not in inside:
-                    needed.update(edge_of(d) for d in n.reads() if d.source.number in inside)
+            for edge in ((n.number, index) for n in stage.nodes for index in range(n.n_outputs)):
+                if any(reader.number not in inside for reader in self._readers.get(edge, ())):
+                    needed.add(edge)
             kind = Chain
             if stage.kind == "gpu":
                 from .gpu.chain import GpuChain as kind  # imported only by pipelines with a GPU

@@ -207,6 +207,8 @@ def _takes_argument(source: Callable[..., Any]) -> bool:
 
 
 def describe_source(source: Any) -> str:
+    if (text := getattr(source, "described_as", None)) is not None:
+        return str(text)
     code = getattr(source, "__code__", None)
     if code is None and not isinstance(source, type):
         code = getattr(vars(type(source)).get("__call__"), "__code__", None)

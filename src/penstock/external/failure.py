@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 
 from ..core.errors import DataError, WorkerError
 from .task import Failed, Task
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class RemoteTraceback(Exception):
@@ -24,6 +27,8 @@ def doing(task: Task | None, name: str, row: int | None = None) -> str:
     if task.n == 0:
         return f"while it made the batch of iteration {task.iteration}, epoch {task.epoch}, by {name}"
     row = task.first if row is None else row
+    if task.indices:
+        return f"while it made sample {task.place(row)} of {name}"
     return (
         f"while it made sample {row} of iteration {task.iteration}, epoch {task.epoch} (idx_in_epoch "
         f"{task.in_epoch + row}), by {name}"
@@ -48,9 +53,20 @@ def how_it_ended(code: int | None) -> str:
 
 
 def reason(error: Exception, longest: int = 1000) -> str:
-    """The reason why a sample could not be made."""
-    text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    """The reason why a sample could not be made, with the line of the source that failed."""
+    text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}{_line_of(error)}"
     return text if len(text) <= longest else f"{text[: max(longest, 40) - 3]}..."
+
+
+def _line_of(error: Exception) -> str:
+    """The first line outside of this package."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.tb_next
+    if frame is None:
+        return ""
+    code = frame.tb_frame.f_code
+    return f" ({os.path.basename(code.co_filename)}, line {frame.tb_lineno}, in {code.co_name})"
 
 
 def as_exception(failed: Failed, worker: str, task: Task, name: str) -> Exception:

@@ -13,6 +13,7 @@ from .arena import Lease, Regions, Spilled, align
 from .task import Column, Done, Ended, Task
 
 _GROWTH = 1.25  # extra room for samples larger than any before, if sizes vary
+_MOST_INDICES = 8192  # in a task, whose message has a limited size
 _AIM_NS = 2_000_000  # target duration of a task: low overhead, and well balanced
 
 
@@ -52,7 +53,9 @@ class Sizes:
 class Job:
     """A batch of `n` samples, or (n = 0) of one call."""
 
-    def __init__(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int):
+    def __init__(
+        self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int, indices: tuple[int, ...] = ()
+    ):
         self.source, self.epoch, self.iteration, self.in_epoch, self.n, self.room = (
             source,
             epoch,
@@ -61,6 +64,7 @@ class Job:
             n,
             room,
         )
+        self.indices = indices
         self.tasks: dict[int, Task] = {}  # not answered yet
         self.lease: Lease | None = None
         self.columns: list[int] = []  # offset of each output's rows
@@ -88,6 +92,8 @@ class Job:
         """Takes a region for the batch and divides it among tasks with numbers from `number` on."""
         rows = self.n or self.room
         chunk = sizes.chunk(self.n, n_workers) if self.n else rows
+        if self.indices:
+            chunk = min(chunk, _MOST_INDICES)
         at, begins, steps = 0, [], []
         for _ in range(n_outputs):
             self.columns.append(at)
@@ -108,6 +114,7 @@ class Job:
             task = Task(
                 *(number + len(self.tasks), self.source, self.epoch, self.iteration, self.in_epoch, first),
                 *(n if self.n else 0, self.room, region.offset, region.capacity, columns),
+                indices=self.indices[first : first + n],
             )
             self.tasks[task.number] = task
         return list(self.tasks.values())
@@ -134,7 +141,10 @@ class Job:
                 room = (c.end - c.begin) // task.n  # per sample
                 begin, stop = c.begin + (first - task.first) * room, c.begin + (end - task.first) * room
                 columns.append(c._replace(begin=begin, end=stop))
-            part = task._replace(number=number + len(left), first=first, n=end - first, columns=tuple(columns))
+            indices = task.indices[first - task.first : end - task.first]
+            part = task._replace(
+                number=number + len(left), first=first, n=end - first, columns=tuple(columns), indices=indices
+            )
             self.tasks[part.number] = part
             left.append(part)
         self.made += 1  # counts the bad one
@@ -184,8 +194,10 @@ class Job:
             at = int(differs.argmax())
             i = int(numbers[at])
             kinds = [f"{r['ndim']} of {dtypes.DALIDataType(int(r['dtype'])).name}" for r in (rows[0], rows[at])]
+            where = f"iteration {self.iteration}, epoch {self.epoch}, idx_in_epoch {self.in_epoch + i}"
+            if self.indices:
+                where = f"sample {self.indices[i]} of the data set"
             raise DataError(
                 "all samples of a batch need the same number of dimensions and the same type; got "
-                f"{kinds[0]} in sample {numbers[0]}, {kinds[1]} in sample {i} of output {o} (iteration "
-                f"{self.iteration}, epoch {self.epoch}, idx_in_epoch {self.in_epoch + i})"
+                f"{kinds[0]} in sample {numbers[0]}, {kinds[1]} in sample {i} of output {o} ({where})"
             )

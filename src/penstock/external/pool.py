@@ -74,11 +74,14 @@ class Pool:
 
     # Jobs -----------------------------------------------------------------------------------------------------------
 
-    def schedule(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int) -> Job:
-        """Requests a batch of `n` samples, or (n = 0) of one call that returns at most `room` samples."""
+    def schedule(
+        self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int, indices: tuple[int, ...] = ()
+    ) -> Job:
+        """Requests a batch of `n` samples, or (n = 0) of one call that returns at most `room` samples. `indices`: which
+        samples of a data set; otherwise the next ones."""
         with self._lock:
             self._check_open()
-            job = Job(source, epoch, iteration, in_epoch, n, room)
+            job = Job(source, epoch, iteration, in_epoch, n, room, indices)
             n_outputs = self.sources[source].n_outputs or 1
             tasks = job.lay_out(self._regions, self.sizes[source], n_outputs, len(self._workers), self._number)
             self._number += len(tasks)

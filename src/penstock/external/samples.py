@@ -334,6 +334,21 @@ def _counts() -> tuple[int, int]:
 _ONE, _ONE_BASE = _counts()
 
 
+def spread(batch: Batch, n: int, bad: dict[int, str]) -> Batch:
+    """A batch of `n` with the good samples at their indices; bad samples get new memory."""
+    if not bad:
+        return batch
+    at = np.array(sorted(bad))
+    good = np.setdiff1d(np.arange(n), at)
+    spec = batch.spec
+    blank = batch.blank(len(at), tuple(spec.shape[0].tolist() if len(batch) else [0] * spec.ndim))
+    shapes = np.empty((n, spec.ndim), np.int64)
+    rows = np.empty(n, batch.rows.dtype)
+    shapes[good], rows[good] = spec.shape, batch.rows
+    shapes[at], rows[at] = blank.spec.shape, blank.rows
+    return batch.with_rows(Spec(shapes, spec.dtype, spec.layout), rows, (*batch.owners, *blank.owners))
+
+
 def nothing(spec: Spec, dtype: Any, ndim: int | None) -> Batch:
     """A batch without samples, with the known type and number of dimensions, or as many dimensions as the layout
     has."""

@@ -17,11 +17,11 @@ def start_pool(sources: Sequence[Any], n_workers: int, method: str, pickler: Any
     if method == "thread":
         from .threads import ThreadPool
 
-        pool: Any = ThreadPool(callings, n_workers, [not s.values["no_copy"] for s in sources])
+        pool: Any = ThreadPool(callings, n_workers, [not s.values.get("no_copy") for s in sources])
     else:
         from .pool import Pool
 
-        pool = Pool(callings, n_workers, method, pickler, [s.values["bytes_per_sample_hint"] for s in sources])
+        pool = Pool(callings, n_workers, method, pickler, [s.values.get("bytes_per_sample_hint") for s in sources])
     for i, s in enumerate(sources):
         pool.timeouts[i] = s.values["timeout"]
         s.join(pool, i)

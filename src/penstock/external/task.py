@@ -34,6 +34,11 @@ class Task(NamedTuple):
     offset: int
     capacity: int
     columns: tuple[Column, ...]
+    indices: tuple[int, ...] = ()  # numbers of the samples, if they are not counted from `in_epoch` on
+
+    def place(self, row: int) -> int:
+        """What the source is told of the sample `row` of the batch."""
+        return self.indices[row - self.first] if self.indices else self.in_epoch + row
 
 
 class Done(NamedTuple):

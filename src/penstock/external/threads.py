@@ -25,8 +25,10 @@ _WAIT_SECONDS = 0.2
 class _Job:
     """A batch that threads make: a list of samples per output, or one batch per output."""
 
-    def __init__(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int):
-        self.task = Task(0, source, epoch, iteration, in_epoch, 0, n, room, 0, 0, ())
+    def __init__(
+        self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int, indices: tuple[int, ...]
+    ):
+        self.task = Task(0, source, epoch, iteration, in_epoch, 0, n, room, 0, 0, (), indices)
         self.epoch, self.iteration, self.in_epoch, self.n = epoch, iteration, in_epoch, n
         self.results: list[Any] = [None] * max(n, 1)  # per sample a list of arrays; or (n = 0) from `samples_of`
         self.left = max(n, 1)
@@ -86,8 +88,10 @@ class ThreadPool:
         self._queues.append(tasks)
         threading.Thread(target=_work, args=(self.sources, tasks), name=f"penstock-source{i}", daemon=True).start()
 
-    def schedule(self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int) -> _Job:
-        job = _Job(source, epoch, iteration, in_epoch, n, room)
+    def schedule(
+        self, source: int, epoch: int, iteration: int, in_epoch: int, n: int, room: int, indices: tuple[int, ...] = ()
+    ) -> _Job:
+        job = _Job(source, epoch, iteration, in_epoch, n, room, indices)
         tasks = self._iterate if self.sources[source].is_iterable else self._tasks
         for row in range(max(n, 1)):
             tasks.put((job, row))
@@ -175,7 +179,7 @@ def _make(calling: Calling, job: _Job, row: int) -> None:
         job.running[row] = time.monotonic(), thread
     try:
         if job.n:
-            data: Any = calling.outputs(calling.sample(task.in_epoch + row, row, task.iteration, task.epoch))
+            data: Any = calling.outputs(calling.sample(task.place(row), row, task.iteration, task.epoch))
             result = [samples.as_array(d, t, calling.stream) for d, t in zip(data, calling.number_types)]
         else:
             given: Any = calling.outputs(calling.batch(task.iteration, task.epoch))

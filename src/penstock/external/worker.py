@@ -158,7 +158,7 @@ class _Writer:
 
     def write_sample(self, row: int, calling: Calling, task: Task) -> None:
         """Calls the source for a sample and writes it. Keeps no reference to it while the next one is made."""
-        data = calling.sample(task.in_epoch + row, row, task.iteration, task.epoch)
+        data = calling.sample(task.place(row), row, task.iteration, task.epoch)
         if calling.n_outputs is None:
             self.write(0, row, data)
             return

@@ -261,7 +261,7 @@ class DataNode:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **kwargs: Any) -> DataNode:
         """`array + node`, and the functions of NumPy that are operators, as np.add(node, 1)."""
-        operation = _UFUNCS.get(ufunc.__name__)
+        operation = OF_UFUNCS.get(ufunc.__name__)
         if operation is None or method != "__call__" or kwargs:
             call = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
             raise TypeError(
@@ -306,7 +306,7 @@ class DataNode:
 
 
 # NumPy functions that are Python operators, by name.
-_UFUNCS = {
+OF_UFUNCS = {
     "add": "add",
     "subtract": "sub",
     "multiply": "mul",

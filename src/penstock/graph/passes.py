@@ -86,9 +86,15 @@ def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
     arguments = _for_arguments(nodes)
     done = set(given)
     stages: list[Stage] = []
+    # Looked up for all that is left before each stage.
+    kinds = {n.number: kind_of(n) for n in nodes}
+    parents = {n.number: {p.number for p in n.parents()} for n in nodes}
+
+    def kind(node: Node) -> str:
+        return kinds[node.number]
 
     def ready(node: Node) -> bool:
-        return all(p.number in done for p in node.parents())
+        return parents[node.number] <= done
 
     def finish(stage: Stage) -> None:
         stages.append(stage)
@@ -96,35 +102,37 @@ def schedule(nodes: list[Node], given: Collection[int] = ()) -> list[Stage]:
         left[:] = [n for n in left if n.number not in done]
 
     while left:
-        early = next((n for n in left if kind_of(n) not in _CHAINS and ready(n)), None)
-        if early is not None and kind_of(early) == "upload":
+        early = next((n for n in left if kind(n) not in _CHAINS and ready(n)), None)
+        if early is not None and kind(early) == "upload":
             # Run other ready CPU nodes first, so that as many batches as possible are copied together.
-            more = (n for n in left if kind_of(n) in ("source", "batch") and n.device == "cpu" and ready(n))
+            more = (n for n in left if kind(n) in ("source", "batch") and n.device == "cpu" and ready(n))
             early = next(more, early)
         if early is not None:
-            alike = [n for n in left if kind_of(n) == "upload" and n.scope is early.scope and ready(n)]
-            finish(Stage(kind_of(early), alike if early in alike else [early]))
+            alike = [n for n in left if kind(n) == "upload" and n.scope is early.scope and ready(n)]
+            finish(Stage(kind(early), alike if early in alike else [early]))
             continue
         first = next((n for n in left if n.number in arguments and ready(n)), None)
         first = first or next(n for n in left if ready(n))
         chain = [first]
         inside = {first.number}
         for node in left:
-            if node.number in inside or kind_of(node) != kind_of(first) or node.scope is not first.scope:
+            if node.number in inside or kind(node) != kind(first) or node.scope is not first.scope:
                 continue
             joins = any(i.source.number in inside for i in node.inputs) or (
-                kind_of(first) == "gpu" and _are_siblings(node, chain)
+                kind(first) == "gpu" and _are_siblings(node, chain)
             )
+            if not joins:
+                continue
             inputs_known = all(
                 i.source.number in done or i.source.number in inside and i.source.op.shortens is None
                 for i in node.inputs
             )
             arguments_known = all(d.source.number in done for d in node.arg_nodes())
             arguments_known &= all(node.inputs[i].source.number in done for i in node.op.ahead(len(node.inputs)))
-            if joins and inputs_known and arguments_known:
+            if inputs_known and arguments_known:
                 chain.append(node)
                 inside.add(node.number)
-        finish(Stage(kind_of(first), chain))
+        finish(Stage(kind(first), chain))
     return stages
 
 
@@ -137,14 +145,13 @@ def _are_siblings(node: Node, chain: list[Node]) -> bool:
     return any(i.source.number in read for i in node.inputs)
 
 
-def uploaded(nodes: list[Node], source: Node) -> set[int]:
-    """The outputs of a node that are only read by copies of all samples to the GPU."""
-    read: dict[int, bool] = {}
+def readers_of(nodes: list[Node]) -> dict[Edge, list[Node]]:
+    """The nodes that read each output."""
+    readers: dict[Edge, list[Node]] = {}
     for n in nodes:
         for d in n.reads():
-            if d.source is source:
-                read[d.index] = read.get(d.index, True) and kind_of(n) == "upload" and not n.scope
-    return {index for index, only in read.items() if only}
+            readers.setdefault(edge_of(d), []).append(n)
+    return readers
 
 
 def _for_arguments(nodes: list[Node]) -> set[int]:
@@ -170,4 +177,8 @@ def last_uses(stages: list[Stage], outputs: list[DataNode]) -> list[list[Edge]]:
             for index in range(node.n_outputs):
                 last.setdefault((node.number, index), i)
     kept = {edge_of(o) for o in outputs}
-    return [[e for e, j in last.items() if j == i and e not in kept] for i in range(len(stages))]
+    released: list[list[Edge]] = [[] for _ in stages]
+    for e, i in last.items():
+        if e not in kept:
+            released[i].append(e)
+    return released

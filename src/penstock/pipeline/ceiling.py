@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
@@ -37,6 +38,7 @@ class Ceiling:
     def __init__(self, runner: Runner, batches: int | None):
         self._runner, self._batches = runner, batches
         self._repeated: _Repeated | None = None
+        self._before = 0, False  # what was requested from the pipeline itself
         self.samples_per_s = self.before = 0.0
 
     @property
@@ -53,7 +55,8 @@ class Ceiling:
             s = runner.statistics
             self.before = s.samples / max((s.last - s.started) / 1e9, 1e-9)
             self._repeated = _Repeated(executor, runner.next(None), self._batches)
-            runner.executor = self._repeated
+            self._before = runner.requested, runner.end_is_pending
+            runner.executor, runner.requested, runner.end_is_pending = self._repeated, 0, False
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -61,6 +64,7 @@ class Ceiling:
         assert repeated is not None
         with self._runner.lock:
             self._runner.executor = repeated.executor
+            self._runner.requested, self._runner.end_is_pending = self._before
         self.samples_per_s = repeated.samples_per_s()
 
     def __str__(self) -> str:
@@ -96,8 +100,8 @@ class _Repeated(Executor):
     def schedule_ahead(self, batch_size: int, depth: int) -> None:
         pass
 
-    def call_sources(self, batch_size: int) -> bool:
-        return False  # so `iter_setup` is not called either
+    def call_sources(self, batch_size: int, iter_setup: Callable[[], None] | None) -> bool:
+        return True  # without a call of the user's code
 
     def has_data(self) -> bool:
         return False  # so that one batch at a time is requested
@@ -107,6 +111,9 @@ class _Repeated(Executor):
 
     def withdraw(self) -> None:
         pass
+
+    def ends_next(self) -> bool:
+        return False
 
     def share(self) -> list[Batch]:
         if not self._asked:

@@ -216,14 +216,14 @@ class Pipeline(Configured, GraphBuilder):
     def input_feed_count(self, input_name: str) -> int:
         """Number of `feed_input` calls before the first `schedule_run` that fill the queue; fewer are allowed."""
         self._input(input_name)
-        return self._runner.most_pending()
+        return self._settings.cpu_queue_size
 
     def iter_setup(self) -> None:
         """Called before each batch is requested; override it to call `feed_input`. StopIteration ends the epoch."""
 
     def empty(self) -> bool:
-        """Whether all requested batches have been taken."""
-        return self._executor is None or self._executor.pending == 0
+        """Whether all requested batches have been taken. The end of a source is no batch."""
+        return self._runner.empty()
 
     def reset(self) -> None:
         """Starts the next epoch, even in the middle of one; batches prepared ahead are dropped.

@@ -76,6 +76,9 @@ class Runner:
         self.lock = threading.RLock()  # for building and running, as several threads may request batches
         self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
         self._iter_setup_ended = self._primed = False
+        # Batches requested and not taken, counted as in DALI. The executor makes others ahead.
+        self.requested = 0
+        self.end_is_pending = False  # whether the last batch of the executor is the end of a source
         self.parts: tuple[Plan, Plan] | None = None  # plans of the workers and of this process
         self._worker_pool: WorkerPool | None = None  # the workers that make the batches
         self._calls = False  # whether the consumer's thread calls sources
@@ -172,11 +175,15 @@ class Runner:
         if executor.pending == 0:
             self._schedule(iter_setup, at_once=True)
         asks_user = self._calls or iter_setup is not None
-        if not asks_user and executor.consumer_is_polling():
-            return self.share()
-        self._fill_queue(iter_setup)
-        batches = self._share()
-        if self.settings.ahead and not asks_user:
+        is_polling = not asks_user and executor.consumer_is_polling()
+        if not is_polling:
+            self._fill_queue(iter_setup, self.most_pending())
+        n = self.settings.depth
+        if asks_user or not executor.has_data():
+            n = min(n, self._coming)
+        self.requested = max(self.requested, n)
+        batches = self._take()
+        if self.settings.ahead and not asks_user and not is_polling:
             executor.schedule_ahead(self._size(), self.most_pending())
         else:
             executor.make_due()
@@ -184,30 +191,59 @@ class Runner:
 
     def schedule(self, iter_setup: Callable[[], None] | None) -> None:
         """Requests one batch without waiting for it; the first call also fills the prefetch queue."""
+        executor = self.executor
+        assert executor is not None
         with self.lock:
-            self._schedule(iter_setup)
-            if self.settings.ahead and not self._primed:
-                self._fill_queue(iter_setup)
+            n = 1 if self._primed else self.settings.scheduled_at_first
             self._primed = True
+            executor.withdraw()
+            for i in range(n):
+                if self._coming <= self.requested:
+                    if i and iter_setup is None and not executor.has_data():
+                        break
+                    if not self._schedule(iter_setup):
+                        break
+                self.requested += 1
+            if self.settings.ahead:
+                self._fill_queue(iter_setup, self.requested + self.most_pending() - self.settings.depth)
 
     def ask_ahead(self, iter_setup: Callable[[], None] | None) -> None:
         """For iterators, before they return a batch: calls the user's code for the next batches."""
         if self.settings.ahead and (self._calls or iter_setup is not None):
             with self.lock:
-                self._fill_queue(iter_setup)
+                self._fill_queue(iter_setup, self.most_pending())
 
     def share(self) -> list[Batch]:
         """The oldest requested batch."""
-        batches = self._share()
-        assert self.executor is not None
-        self.executor.make_due()
+        executor = self.executor
+        assert executor is not None
+        if not self.requested:
+            raise StopIteration("no batch was scheduled; call schedule_run() first")  # as in DALI
+        if executor.pending == 0:  # `next` doesn't make batches ahead for a program that polls
+            self._schedule(None, at_once=True)
+        batches = self._take()
+        executor.make_due()
         return batches
 
-    def _share(self) -> list[Batch]:
-        assert self.executor is not None
-        if self._iter_setup_ended and self.executor.pending == 0:
+    def empty(self) -> bool:
+        """Whether all requested batches were taken. Waits for the next one if only that tells whether its source has
+        ended."""
+        return not self.requested or (self.executor is not None and self.executor.ends_next())
+
+    def _take(self) -> list[Batch]:
+        executor = self.executor
+        assert executor is not None
+        pending = executor.pending
+        if self._iter_setup_ended and pending == 0:
             raise StopIteration
-        batches = self.executor.share()
+        try:
+            batches = executor.share()
+        except StopIteration:
+            self.requested, self.end_is_pending = 0, False
+            raise
+        finally:
+            if executor.pending < pending:  # it is not if the wait was interrupted
+                self.requested = max(self.requested - 1, 0)
         if self.tuner is not None:
             self._tune(self.tuner, len(batches[0]) if batches else 0)
         return batches
@@ -223,27 +259,33 @@ class Runner:
             self.settings.set_tuned(*setting)
             self.executor.depth = self.settings.depth
 
-    def _fill_queue(self, iter_setup: Callable[[], None] | None) -> None:
-        """Requests batches up to the maximum in flight, without waiting for `feed_input`."""
-        executor, most = self.executor, self.most_pending()
+    @property
+    def _coming(self) -> int:
+        """Number of batches in flight, without the end of a source."""
+        assert self.executor is not None
+        return self.executor.pending - self.end_is_pending
+
+    def _fill_queue(self, iter_setup: Callable[[], None] | None, most: int) -> None:
+        """Has the executor make batches until `most` are in flight, without waiting for `feed_input`."""
+        executor = self.executor
         assert executor is not None
         while executor.pending < most and (iter_setup is not None or executor.has_data()):
             if not self._schedule(iter_setup):
                 break
 
     def _schedule(self, iter_setup: Callable[[], None] | None, at_once: bool = False) -> bool:
-        """Requests one batch; False if `iter_setup` has ended the epoch."""
+        """Has the executor make one more batch; False if a source or `iter_setup` has ended the epoch."""
         assert self.executor is not None
-        if self._iter_setup_ended:
+        if self._iter_setup_ended or self.end_is_pending:
             return False
         try:
-            if self.executor.call_sources(self._size()) and iter_setup is not None:
-                iter_setup()
+            follows = self.executor.call_sources(self._size(), iter_setup)
         except StopIteration:
             self._iter_setup_ended = True
             return False
         self.executor.schedule(self._size(), at_once=at_once)
-        return True
+        self.end_is_pending = not follows
+        return follows
 
     def _size(self) -> int:
         assert self.batch_size is not None
@@ -269,10 +311,12 @@ class Runner:
         return feeds[name]
 
     def reset(self) -> None:
-        self._iter_setup_ended = False
+        ended, self._iter_setup_ended = self._iter_setup_ended, False
         if self.executor is not None:
             self.executor.check_not_busy()
-            self._primed &= not self.executor.reset()
+            if self.executor.reset():
+                ended, self.requested, self.end_is_pending = True, 0, False
+            self._primed &= not ended
 
     def close(self) -> None:
         if self.executor is not None:

@@ -149,6 +149,7 @@ class Settings:
         self.seed = int.from_bytes(os.urandom(4), "little") >> 1 if seed is None or seed < 0 else int(seed)
         self.ahead = bool(exec_pipelined and exec_async)  # whether batches are made ahead of requests
         self.depth = self.cpu_queue_size if self.ahead else 1
+        self.scheduled_at_first = self.cpu_queue_size if exec_pipelined else 1  # by the first `schedule_run`
         self.exec_pipelined, self.exec_async, self.set_affinity = exec_pipelined, exec_async, set_affinity
         self.py_num_workers, self.py_start_method = py_num_workers, py_start_method
         self.py_callback_pickler = py_callback_pickler

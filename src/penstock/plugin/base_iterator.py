@@ -14,7 +14,7 @@ from ..pipeline import Pipeline, PipelineError
 from ..tensors import TensorListCPU
 from . import one_pipeline, resume
 from .epochs import LastBatchPolicy, ReaderEpochs, SizedEpochs, policy_of
-from .errors import IteratorError
+from .errors import IteratorError, check_size
 from .facts import Facts
 from .steps import Steps
 
@@ -236,6 +236,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
         for p, arguments in zip(self._pipes, self._without_waiting):
             try:
                 batches.append(p.run(*arguments))
+                check_size(self, p, len(batches[-1][0]))
                 p._runner.ask_ahead(p.iter_setup if p._has_iter_setup else None)
             except (Exception, StopIteration) as e:
                 error = error or e
@@ -351,7 +352,7 @@ class DaliIterator(Facts, Steps, Generic[_Value]):
                     self._run()
                 except StopIteration:
                     break
-                except PipelineError:
+                except (PipelineError, IteratorError):
                     pass  # this batch is dropped anyway
             self._epochs.advance()
         else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..pipeline import Pipeline
 from ..tensors import TensorListCPU, TensorListGPU
 from .epochs import LastBatchPolicy
+from .errors import check_size
 
 if TYPE_CHECKING:
     from .base_iterator import DaliIterator
@@ -47,6 +48,7 @@ def take(it: DaliIterator[Any]) -> Any:
             it._running = True
         with pipe._runner.lock:
             batches = pipe._next()
+        check_size(it, pipe, len(batches[0]))
         pipe._runner.ask_ahead(pipe.iter_setup if pipe._has_iter_setup else None)
         return batches
 

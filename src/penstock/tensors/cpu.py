@@ -53,6 +53,9 @@ class TensorCPU:
             return self._array.astype(dtype)
         return self._array.copy() if copy else self._array
 
+    def __bytes__(self) -> bytes:
+        return self._array.tobytes()
+
     def __dlpack__(self, **kwargs: Any) -> Any:
         return dlpack(self._array, kwargs)
 

@@ -324,8 +324,8 @@ def test_bmp_run_lengths():
     np.testing.assert_array_equal(decode(bmp(4, 2, 6, 2, body, palette=palette)), colours[want])
     with pytest.raises(ValueError, match="BMP: a run leaves the image"):
         decode(bmp(8, 1, 6, 2, bytes([200, 1, 0, 1]), palette=palette))
-    with pytest.raises(ValueError, match="BMP: colour 16 of a palette of 16"):
-        decode(bmp(8, 0, 4, 1, bytes([16, 0, 0, 0]), palette=palette))
+    got = decode(bmp(8, 0, 4, 1, bytes([15, 16, 255, 1]), palette=palette))  # colours beyond the palette are black
+    np.testing.assert_array_equal(got[0], [colours[15], [0] * 3, [0] * 3, colours[1]])
 
 
 def test_lossy_webp_and_jpeg2000_have_pillows_pixels():

@@ -283,3 +283,22 @@ def test_without_ffmpeg_it_says_what_to_install(tmp_path):
     env = {**os.environ, "PENSTOCK_FFMPEG": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.returncode and "PENSTOCK_FFMPEG" in done.stderr and "a.m4a" in done.stderr
+
+
+def test_packets_of_aac_without_sound_last_as_long_as_others():
+    """The first packet of FAAC's files has only the encoder's name."""
+    data = encoded(container="adts")
+    head = bytearray(data[:7])
+    head[3] = head[3] & 0xFC
+    head[4], head[5] = 10 >> 3, (10 & 7) << 5 | head[5] & 31  # 10 bytes
+    fill = int("110" + "0001" + "00000000" + "111" + "000000", 2).to_bytes(3, "big")  # one byte of filling, the end
+    whole, more = by_av(data), by_av(bytes(head) + fill + data)
+    assert len(more) in (len(whole), len(whole) + 1024)  # PyAV leaves it out
+    (samples, again), _ = run(bytes(head) + fill + data, 2 * (bytes(head) + fill) + data)
+    (_, _), (_, _), (frames, twice) = run(
+        bytes(head) + fill + data, 2 * (bytes(head) + fill) + data, operator=fn.peek_audio
+    )
+    assert len(samples) == frames == len(whole) + 1024 and len(again) == twice == len(whole) + 2048
+    assert not samples[:1024].any() and not again[:2048].any()
+    np.testing.assert_array_equal(samples[1024:], whole)
+    np.testing.assert_array_equal(again[2048:], whole)

@@ -298,7 +298,7 @@ def test_a_file_that_changes(tmp_path):
         ({"names": ()}, "'columns' is an empty list"),
         ({"names": ("nothing",)}, "there is no column 'nothing'; there are image, content"),
         ({"path": []}, "'path' is an empty list"),
-        ({"path": 7}, "'path' takes paths or a datasets.Dataset; got 7"),
+        ({"path": 7}, "'path' takes paths, a pyarrow.Table or a datasets.Dataset; got 7"),
         ({"path": "/no/such/file.parquet"}, "/no/such/file.parquet"),
         ({"path": "/no/such/*.parquet"}, "no file matches"),
         ({"shuffle": "windows", "shuffle_window": 0}, "shuffle_window takes at least 1; got 0"),

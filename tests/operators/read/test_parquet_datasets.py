@@ -90,5 +90,38 @@ def test_windows_of_a_shuffled_dataset(dataset):
 def test_other_objects_of_hugging_face(dataset):
     import datasets
 
-    with pytest.raises(TypeError, match="'path' takes paths or a datasets.Dataset"):
+    with pytest.raises(TypeError, match="'path' takes paths, a pyarrow.Table or a datasets.Dataset"):
         build(datasets.DatasetDict({"train": dataset})).build()
+
+
+def test_a_table_in_memory():
+    pa = pytest.importorskip("pyarrow")
+
+    data = {
+        "image": [b"picture %d" % i for i in range(N)],
+        "text": ["a", "grüße"] * (N // 2),
+        "label": list(range(N)),
+        "tokens": [list(range(i % 4)) for i in range(N)],
+    }
+    table = pa.concat_tables([pa.table(data).slice(0, 30), pa.table(data).slice(30)])
+    got = read(table, tuple(data))
+    assert [(bytes(a), bytes(b).decode(), c.item(), d.tolist()) for a, b, c, d in got] == list(zip(*data.values()))
+    shuffled = [c.item() for (c,) in read(table, shuffle="global")]
+    assert shuffled != sorted(shuffled) == data["label"]
+    shards = [[c.item() for (c,) in read(table, num_shards=4, shard_id=k)][: N // 4] for k in range(4)]
+    assert sum(shards, []) == data["label"]
+
+
+def test_a_table_of_pandas_is_converted_by_the_user():
+    frame = type("DataFrame", (), {})()
+    with pytest.raises(TypeError, match=r"got DataFrame; pass pyarrow.Table.from_pandas\(df\)"):
+        build(frame)
+
+
+def test_a_table_without_rows_or_columns():
+    pa = pytest.importorskip("pyarrow")
+
+    with pytest.raises(ValueError, match="there is no column 'other'; there are label"):
+        build(pa.table({"label": [1]}), ("other",)).build()
+    with pytest.raises(ValueError, match="there are no rows"):
+        build(pa.table({"label": pa.array([], pa.int64())})).build()

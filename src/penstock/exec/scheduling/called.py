@@ -19,13 +19,13 @@ class CalledSources:
     def __init__(self, plan: Plan, statistics: Statistics):
         self._statistics = statistics
         self._all = [(n, n.op) for n in plan.nodes if isinstance(n.op, Source) and n.op.called is not None]
-        self._ended = False
+        self.ended = False  # whether one of them has ended
 
     def call(self, production: Any, batch_size: int, iteration: int) -> bool:
         """Calls the sources for an iteration, up to one that ends; returns whether none has. If one raises, the others
         are called before the error is raised, so that all stay in step; the data of that iteration is discarded."""
-        if not self._all or self._ended or production.ended:
-            return not self._ended
+        if not self._all or self.ended or production.ended:
+            return not self.ended
         error: Exception | None = None
         others = BUSY.productions
         try:
@@ -34,7 +34,7 @@ class CalledSources:
                 begin = time.monotonic_ns()
                 try:
                     if not op.called.call(op, batch_size, iteration):
-                        self._ended = True
+                        self.ended = True
                         break
                 except Exception as e:
                     error = error or (of_source(e, node.describe(str(e))) if isinstance(e, DataError) else e)
@@ -43,7 +43,7 @@ class CalledSources:
         finally:
             BUSY.productions = others
         if error is None:
-            return not self._ended
+            return not self.ended
         for _, op in self._all:
             op.called.discard(iteration)
         try:
@@ -58,4 +58,4 @@ class CalledSources:
             op.called.clear()
             if state is not None:
                 op.restore(state)
-        self._ended = False
+        self.ended = False

@@ -9,11 +9,13 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
 from ...core.batch import Batch
 from ...core.clocks import clocks
+from ...core.source import Source
 from ...core.weak_set import WeakSet
 from ..plan import Plan
 from ..ranges import in_range
@@ -58,6 +60,7 @@ class Executor:
         self._sharing = threading.Lock()
         self._sources = [plan.source_op(n) for n in plan.sources]
         self._called = CalledSources(plan, statistics)
+        self._may_end = any(isinstance(n.op, Source) and n.op.may_end for n in plan.nodes)
         # Feeds that can't go back, so iterations are requested ahead only while they repeat data; empty if withdrawing
         # an iteration would have side effects.
         self._repeating = [op.feeding for op in self._sources if op.state() is None]
@@ -95,13 +98,17 @@ class Executor:
                 self._ask_held()
         self.statistics.worked(begin)
 
-    def call_sources(self, batch_size: int) -> bool:
-        """Calls the sources that run in the consumer's thread, up to one that ends; returns whether none has."""
+    def call_sources(self, batch_size: int, iter_setup: Callable[[], None] | None) -> bool:
+        """Calls the sources that run in the consumer's thread, up to one that ends, and, if none has, `iter_setup`;
+        returns whether none has."""
         begin = clocks()
         try:
-            return self._called.call(self._production, batch_size, self._next)
+            follows = self._called.call(self._production, batch_size, self._next)
         finally:
             self.statistics.worked(begin)
+        if follows and iter_setup is not None:
+            iter_setup()
+        return follows
 
     def has_data(self) -> bool:
         """Whether a batch can be requested without waiting for fed data."""
@@ -160,6 +167,18 @@ class Executor:
     @property
     def pending(self) -> int:
         return len(self._tickets)
+
+    def ends_next(self) -> bool:
+        """Whether the oldest requested batch is the end of a source that the consumer's thread does not call; waits for
+        the batch if there is such a source."""
+        if not self._may_end:
+            return False
+        with self._sharing:
+            if not self._tickets:
+                return False
+            self._begin(self._tickets[0])
+            self._workers.wait(self._tickets[0])
+            return isinstance(self._tickets[0].error, StopIteration)
 
     def share(self) -> list[Batch]:
         """Returns the oldest requested batch. Raises its error, if any; later batches are not affected. After a batch,
@@ -267,7 +286,8 @@ class Executor:
         """Moves the sources to the start of their next epoch, as seen from the last batch returned.
         Returns whether there was anything to do."""
         sources = self._sources
-        if not self._production.ended and not any(op.restarts() for op in sources):
+        ended = self._production.ended or self._called.ended
+        if not ended and not any(op.restarts() for op in sources):
             return False
         if self._tickets:
             self._begin(self._tickets[0])
@@ -276,7 +296,7 @@ class Executor:
         else:
             states = [s.state() for s in sources]
         if (
-            not self._production.ended
+            not ended
             and states is not None
             and all(s is not None and op.begins_epoch(s) for op, s in zip(sources, states))
         ):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import user_sites
+from ...core.errors import ArgumentValueError, user_sites
 from ...graph.node import DataNode
 from . import _device
 from ._calls import call_of
@@ -81,7 +81,7 @@ def size_of(data: Sequence[Value], batch_size: int | None, name: str) -> int | N
     for x in data:
         if x._is_batch and x._n != n:
             if n is not None:
-                raise ValueError(f"{name}: batches of {n} and of {x._n} samples can't be used together")
+                raise ArgumentValueError(f"{name}: batches of {n} and of {x._n} samples can't be used together")
             n = x._n
     return n
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...core import dtypes
 from ...core.batch import Batch as Samples
 from ...core.batch import Spec
+from ...core.errors import ArgumentTypeError, ArgumentValueError
 from ...tensors import TensorCPU, TensorListCPU
 from ...tensors.arrays import as_numpy
 from . import _dtype
@@ -45,7 +46,7 @@ def array_of(data: Any) -> tuple[np.ndarray, bool]:
     Python numbers, also in lists, become 32-bit if they fit."""
     if isinstance(data, str) or data is None:
         file = "; ndd.imread reads an image, np.fromfile(path, np.uint8) the bytes of a file" * isinstance(data, str)
-        raise TypeError(f"a tensor is made of an array, a number or a list of numbers; got {data!r}{file}")
+        raise ArgumentTypeError(f"a tensor is made of an array, a number or a list of numbers; got {data!r}{file}")
     if isinstance(data, (bytes, bytearray, memoryview)):
         array = np.frombuffer(data, "u1") if isinstance(data, bytes) else np.asarray(memoryview(data))
     elif isinstance(data, (bool, int, float, list, tuple)):
@@ -221,7 +222,7 @@ def _batch_of_list(items: list, dtype: Any, on: Device | None, layout: str | Non
             ("layout", p.spec.layout or shared, shared),
         ):
             if a != b:
-                raise (TypeError if what == "dtype" else ValueError)(
+                raise (TypeError if what == "dtype" else ArgumentValueError)(
                     f"all tensors of a batch need the same {what}: tensor {i} has {a!r}, tensor 0 {b!r}"
                 )
     external = any(t._external for t in tensors)
@@ -251,7 +252,7 @@ def _unstacked(tensor: Any) -> Any:
     samples = tensor._samples()
     spec = samples.spec
     if not spec.ndim:
-        raise TypeError("the first axis of a tensor is the batch; got a scalar")
+        raise ArgumentTypeError("the first axis of a tensor is the batch; got a scalar")
     n, *shape = spec.shape[0].tolist()
     layout = spec.layout[1:]
     one = Spec.uniform(n, tuple(shape), spec.dtype, layout)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.node import OF_UFUNCS
 from ...tensors.arrays import dlpack
 from . import _making
+from ._operands import arithmetic
 from ._subscript import subscript
 from ._value import Value, printed, text_of
 
@@ -86,6 +88,13 @@ class Tensor(Value):
 
     def _array(self) -> np.ndarray:
         return self._host().sample(0)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's functions, and its operators with an array or a number on the left, return arrays, as in DALI. On the
+        GPU, such operators return tensors."""
+        if self._device_type != "cpu" and not kwargs and method == "__call__" and ufunc.__name__ in OF_UFUNCS:
+            return arithmetic(OF_UFUNCS[ufunc.__name__], *inputs)
+        return getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, Tensor) else x for x in inputs), **kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self._device_type != "cpu":

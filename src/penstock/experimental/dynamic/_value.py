@@ -142,7 +142,7 @@ class Value(Operands):
         return samples if samples.on_host else samples.download()  # type: ignore[attr-defined]
 
     # Makes NumPy defer to the operators defined here.
-    __array_ufunc__ = None
+    __array_ufunc__: Any = None
 
 
 def moved(value: Value, device: _device.Device) -> Any:

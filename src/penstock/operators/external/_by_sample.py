@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.batch import Batch, Buffer, Spec
+from ...core.batch import Batch, Buffer
 from ...core.errors import DataError
 from ...core.sample_info import SampleInfo
 from ...external import samples
@@ -96,21 +96,6 @@ def _call_on(
             column.append(samples.as_sample(data, number_type, stream, on_gpu))
             del data  # leaves the only reference in `column`, so that no copy is needed
     return n
-
-
-def spread(batch: Batch, n: int, bad: dict[int, str]) -> Batch:
-    """A batch of `n` with the good samples at their indices; bad samples get new memory."""
-    if not bad:
-        return batch
-    at = np.array(sorted(bad))
-    good = np.setdiff1d(np.arange(n), at)
-    spec = batch.spec
-    blank = batch.blank(len(at), tuple(spec.shape[0].tolist() if len(batch) else [0] * spec.ndim))
-    shapes = np.empty((n, spec.ndim), np.int64)
-    rows = np.empty(n, batch.rows.dtype)
-    shapes[good], rows[good] = spec.shape, batch.rows
-    shapes[at], rows[at] = blank.spec.shape, blank.rows
-    return batch.with_rows(Spec(shapes, spec.dtype, spec.layout), rows, (*batch.owners, *blank.owners))
 
 
 def warn_of_rest(name: str, n_left: int, position: Position, n: int) -> None:

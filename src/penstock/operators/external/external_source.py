@@ -19,7 +19,7 @@ from ...external import samples
 from ...external.ahead import Ahead, Position
 from ...external.calling import CYCLES, Calling
 from ._arguments import check, check_parallel, number_type, of_output
-from ._by_sample import Made, batches_of, call_each, spread, warn_of_rest
+from ._by_sample import Made, batches_of, call_each, warn_of_rest
 from ._called import Called
 from ._fed import Feed
 from ._picks import Given, Names
@@ -151,8 +151,7 @@ class ExternalSource(Resumable, Source):
         self.is_parallel = bool(v["parallel"])
         self.position, self.ended, self.ended_early = Position(), False, False
         self.n_bad = 0  # consecutive bad samples, in batches without a good one
-        self.told_of_rest = v["last_batch"] is not None
-        self.room = 0
+        self.told_of_rest, self.room = v["last_batch"] is not None, 0
         self.run_ahead: Ahead | None = None
         self.calling: Calling | None = None
         self.kinds: dict[int, tuple[np.dtype, int, str]] = {}  # by output, of the first batch
@@ -170,6 +169,7 @@ class ExternalSource(Resumable, Source):
             check_parallel(v, self.calling)
         elif self.calling is not None and not v["background"]:
             self.called = Called()
+        self.may_end = self.calling is not None and self.called is None
 
     def defined(self) -> None:
         if self.calling is not None and not self.is_parallel:
@@ -309,7 +309,7 @@ class ExternalSource(Resumable, Source):
             raise
         self.position = position.after(made)
         self.ended_early = self.per_sample and made < n
-        batches = [spread(b, made, bad) for b in batches]
+        batches = [samples.spread(b, made, bad) for b in batches]
         for b in batches:
             b.sources = Names(self.calling.name, position, len(b))
         return Made(batches, bad)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.errors import SampleErrors
+from ...core.errors import PipelineAxisError, SampleErrors
 from ...core.op import Arg, Arguments, Operator, PerSample
 from ...core.rows import MAX_DIMS
 
@@ -36,6 +36,7 @@ class Subscript(Operator):
     """
 
     kernel = "generic/subscript"
+    sample_error = PipelineAxisError
     by_frame = False
     pattern = Arg(
         str,

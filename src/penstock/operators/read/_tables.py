@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables with one sample per row: Parquet files, and Hugging Face datasets that are in memory or mapped."""
+"""Tables with one sample per row: Parquet files, Arrow tables, and Hugging Face datasets, which are such tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._parquet_pages import PlainColumn, is_sound, plain_column, read_column, re
 from ._row_groups import RowGroup
 from ._scanning import scan_all
 
-_ROWS_AT_ONCE = 1 << 16  # of a Dataset, whose record batches have any size
+_ROWS_AT_ONCE = 1 << 16  # of an Arrow table, whose record batches have any size
 
 
 class Table:
@@ -172,26 +172,24 @@ class ParquetFiles(Table):
         return zlib.crc32(self.begins.tobytes(), zlib.crc32("\0".join(self.paths).encode("utf-8", "surrogateescape")))
 
 
-class Dataset(Table):
-    """A `datasets.Dataset` of Hugging Face: an Arrow table, and the selected rows."""
+class Rows(Table):
+    """The rows of an Arrow table, or the selected ones."""
 
-    def __init__(self, dataset: Any, columns: Sequence[str]):
-        table = dataset.data.table
+    def __init__(self, table: Any, columns: Sequence[str], rows: np.ndarray | None = None, identity: str = ""):
+        """`rows` (n,): the selected rows; None for all. `identity` distinguishes tables of equal size."""
         self.kinds = _kinds(table.schema, columns)
-        self._identity = str(getattr(dataset, "_fingerprint", ""))
-        self._columns, begins, rows = list(columns), [0], 0
+        self._rows, self._identity = rows, identity
+        self._columns, begins, n = list(columns), [0], 0
         self._groups: list[list] = []
         for batch in table.select(self._columns).to_batches():
-            if not rows:
+            if not n:
                 self._groups.append([])
             self._groups[-1].append(batch)
-            rows += len(batch)
-            if rows >= _ROWS_AT_ONCE:
-                begins.append(begins[-1] + rows)
-                rows = 0
-        self.begins = np.array([*begins, begins[-1] + rows] if rows else begins)
-        indices = getattr(dataset, "_indices", None)  # set if it was shuffled or selected from
-        self._rows = None if indices is None else indices.column(0).to_numpy().astype("i8")
+            n += len(batch)
+            if n >= _ROWS_AT_ONCE:
+                begins.append(begins[-1] + n)
+                n = 0
+        self.begins = np.array([*begins, begins[-1] + n] if n else begins)
 
     def __len__(self) -> int:
         return int(self.begins[-1]) if self._rows is None else len(self._rows)
@@ -209,10 +207,17 @@ class Dataset(Table):
         return RowGroup(tuple(values_of(name, table.column(name)) for name in self._columns), 0)
 
     def name(self, index: int) -> SourceName:
-        return SourceName(f"the data set, row {index}", f"row {index}")
+        return SourceName(f"the table, row {index}", f"row {index}")
 
     def fingerprint(self) -> int:
         return zlib.crc32(self._identity.encode())
+
+
+def dataset_rows(dataset: Any, columns: Sequence[str]) -> Rows:
+    """The rows of a `datasets.Dataset` of Hugging Face."""
+    indices = getattr(dataset, "_indices", None)  # set if it was shuffled or selected from
+    rows = None if indices is None else indices.column(0).to_numpy().astype("i8")
+    return Rows(dataset.data.table, columns, rows, str(getattr(dataset, "_fingerprint", "")))
 
 
 def _kinds(schema: Any, columns: Sequence[str]) -> list[tuple[np.dtype, int | None]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads columns of Parquet files and of Hugging Face's datasets."""
+"""Reads columns of Parquet files, of Arrow's tables and of Hugging Face's datasets."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from ...core.source_name import SourceName, SourceNames
 from ._blocks import whole_files
 from ._row_groups import RowGroups
 from ._sharded import ShardedSource
-from ._tables import Dataset, ParquetFiles, Table, parquet_files
+from ._tables import ParquetFiles, Rows, Table, dataset_rows, parquet_files
 
 _INT64 = np.dtype("i8")
 
 
 class Parquet(ShardedSource):
-    """Reads columns of Parquet files, or of a `datasets.Dataset` from Hugging Face. Each row is a sample.
+    """Reads columns of Parquet files, of a `pyarrow.Table`, or of a `datasets.Dataset` from Hugging Face. Each row is a
+    sample.
 
     Each entry of `columns` is an output, whose form depends on the column's type:
 
@@ -43,8 +44,8 @@ class Parquet(ShardedSource):
 
     Parquet files can only be read by row groups. They are decoded ahead, by as many threads as the pipeline reads with.
     `shuffle="windows"` reads each row group once per epoch. Other ways to shuffle read a row group for almost every
-    sample, and are fast only if all row groups fit into 1 GB of memory. The rows of a `Dataset` can be read in any
-    order. Requires pyarrow: the extra `penstock[parquet]`.
+    sample, and are fast only if all row groups fit into 1 GB of memory. The rows of a table or a
+    `Dataset` can be read in any order. Requires pyarrow: the extra `penstock[parquet]`.
 
     Columns of bytes, strings, numbers and {bytes, path} are decoded without pyarrow, in a third of the time, if their
     pages are plain, dictionary or DELTA_LENGTH_BYTE_ARRAY encoded and uncompressed or compressed with Snappy or zstd.
@@ -68,7 +69,8 @@ class Parquet(ShardedSource):
 
     path = Arg(
         object,
-        doc='A path, a folder, a pattern such as "data/train-*.parquet", a list of these, or a `datasets.Dataset`.',
+        doc='A path, a folder, a pattern such as "data/train-*.parquet", a list of these, a `pyarrow.Table`, or a '
+        "`datasets.Dataset`.",
     )
     columns = Arg([str], doc='Names of the columns to return, such as ["image", "label"].')
 
@@ -80,13 +82,16 @@ class Parquet(ShardedSource):
         if not v["columns"]:
             raise ValueError("'columns' is an empty list")
         self.is_dataset = hasattr(v["path"], "data") and hasattr(v["path"], "features")
-        if self.is_dataset:
+        self.is_table = hasattr(v["path"], "to_batches") and hasattr(v["path"], "num_rows")
+        if self.is_dataset or self.is_table:
             return
         paths = v["path"] if isinstance(v["path"], (list, tuple)) else [v["path"]]
         if not paths:
             raise ValueError("'path' is an empty list")
         if not all(isinstance(p, (str, os.PathLike)) for p in paths):
-            raise TypeError(f"'path' takes paths or a datasets.Dataset; got {v['path']!r}")
+            hint = "; pass pyarrow.Table.from_pandas(df)" if type(v["path"]).__name__ == "DataFrame" else ""
+            got = type(v["path"]).__name__ if hint else repr(v["path"])
+            raise TypeError(f"'path' takes paths, a pyarrow.Table or a datasets.Dataset; got {got}{hint}")
         self.paths = [os.fspath(p) for p in paths]
 
     def n_outputs(self) -> int:
@@ -96,7 +101,9 @@ class Parquet(ShardedSource):
         columns = self.values["columns"]
         try:
             if self.is_dataset:
-                self.table: Table = Dataset(self.values["path"], columns)
+                self.table: Table = dataset_rows(self.values["path"], columns)
+            elif self.is_table:
+                self.table = Rows(self.values["path"], columns)
             else:
                 self.table = ParquetFiles([f for p in self.paths for f in parquet_files(p)], columns, self.storage)
         except ImportError as e:
