@@ -8,6 +8,7 @@
 
 #include "audio/audio_file.h"
 #include "audio/mpeg_length.h"
+#include "core/first_bytes.h"
 #include "core/kernel.h"
 
 namespace {
@@ -23,7 +24,9 @@ class Library : public AudioReader {
     file_ = {file.data + mpeg_.begin, file.size - mpeg_.begin};
     SF_VIRTUAL_IO io = {size, seek, read_bytes, nullptr, tell};
     sound_ = sf_open_virtual(&io, SFM_READ, &about_, this);
-    if (!sound_) fail("not a sound that can be read; WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF can");
+    if (!sound_)
+      fail("not a sound that can be read (WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF): %s",
+           FirstBytes(file.data, file.size).text());
   }
   ~Library() override { sf_close(sound_); }
   Library(const Library &) = delete;

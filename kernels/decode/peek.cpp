@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes before pixels: reads the header of an encoded image.
+#include "core/first_bytes.h"
 #include "decode/image.h"
 
 ImageInfo peek_image(Bytes in) {
@@ -14,15 +15,6 @@ ImageInfo peek_image(Bytes in) {
   if (in.size > 2 && in.data[0] == 'P' && in.data[1] >= '1' && in.data[1] <= '6' &&
       (in.data[2] <= ' ' || in.data[2] == '#'))
     return peek_pnm(in);
-  constexpr int kShown = 8;
-  char hex[kShown * 3 + 1], text[kShown + 1] = {};  // of an HTML page "not found", the text tells more
-  int n = in.size < kShown ? (int)in.size : kShown;
-  for (int i = 0; i < n; i++) {
-    snprintf(hex + 3 * i, 4, "%02x ", in.data[i]);
-    text[i] = in.data[i] >= ' ' && in.data[i] <= '~' ? (char)in.data[i] : '.';
-  }
-  fail(
-      "not an image that can be decoded (JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000): %lld bytes that begin with %s"
-      "(\"%s\")",
-      (long long)in.size, hex, text);
+  fail("not an image that can be decoded (JPEG, PNG, BMP, TIFF, WebP, PNM, JPEG 2000): %s",
+       FirstBytes(in.data, in.size).text());
 }

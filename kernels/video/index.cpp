@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/first_bytes.h"
 #include "video/clip.h"
 #include "video/elementary.h"
 #include "video/pictures.h"
@@ -42,6 +43,6 @@ VideoIndex read_video_index(const Source &file) {
   if (find_transport_packets(file, &begin)) return read_transport(file);
   fail(
       "not a video that can be read (MP4, QuickTime, Matroska, WebM, AVI, MPEG-TS, MPEG-PS, H.264, HEVC, MPEG-1, "
-      "MPEG-2): %lld bytes that begin with %02x %02x %02x %02x",
-      (long long)file.size, head[0], head[1], head[2], head[3]);
+      "MPEG-2): %s",
+      FirstBytes(head, file.size).text());
 }

@@ -135,7 +135,9 @@ def test_server(name):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(server.url.replace("/metrics", "/secrets"))
         assert server.address == "127.0.0.1"
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(
+            OSError, match=f"in use: port {server.port} of 127.0.0.1; each process .* needs its own port"
+        ):
             metrics.serve(server.port)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(server.url)

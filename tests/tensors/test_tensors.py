@@ -328,3 +328,19 @@ def test_outputs_may_be_written_to(n):
             out.at(0)[...] = 1
             out.as_array()[...] = 2
     assert (rows == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("numpy", r"'numpy'; np.asarray\(x\) makes an array of NumPy$"),
+        ("mean", r"'mean'; np.asarray\(x\) makes an array of NumPy, which has it$"),
+        ("to", r"'to'; torch.from_dlpack\(x\) makes a tensor of PyTorch, which has it$"),
+        ("nonsense", "'nonsense'$"),
+        ("__torch_function__", "'__torch_function__'$"),
+    ],
+)
+def test_attributes_of_other_libraries(name, told):
+    for x in (TensorListCPU(np.zeros((2, 3))), TensorCPU(np.zeros(3))):
+        with pytest.raises(AttributeError, match=f"'{type(x).__name__}' object has no attribute {told}"):
+            getattr(x, name)

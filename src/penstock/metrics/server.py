@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,11 @@ class Server:
     active in forked processes."""
 
     def __init__(self, port: int, address: str):
-        self._http = ThreadingHTTPServer((address, port), _Handler)
+        try:
+            self._http = ThreadingHTTPServer((address, port), _Handler)
+        except OSError as e:
+            hint = "; each process of a machine needs its own port" if e.errno == errno.EADDRINUSE else ""
+            raise OSError(e.errno, f"{e.strerror}: port {port} of {address}{hint}") from None
         self._http.daemon_threads = True
         self.address, self.port = address, int(self._http.server_address[1])
         self._thread = threading.Thread(target=self._http.serve_forever, name="penstock metrics", daemon=True)

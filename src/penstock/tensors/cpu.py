@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..core.dtypes import DALIDataType
 from ..core.errors import ArgumentValueError, PlaceError
 from ..core.source_name import given_name
 from .arrays import as_numpy, copy_out, dlpack
-from .tensor_list import ShapeError, TensorList, check_layout, describe, same_size
+from .tensor_list import ShapeError, TensorList, check_layout, describe, no_attribute, same_size
 
 __all__ = ["TensorCPU", "TensorListCPU"]
 
@@ -43,6 +43,11 @@ class TensorCPU:
         self._array = np.ascontiguousarray(array) if array.ndim else array
         self._layout = check_layout(layout, array.ndim, "the tensor")
         self._source = ""
+
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(type(self), name)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

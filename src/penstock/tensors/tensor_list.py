@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,11 +47,30 @@ def describe(kind: str, values: str, dtype: DALIDataType, layout: str, rest: str
     return "\n".join([f"{kind}(", *lines])
 
 
+_OF_TORCH = frozenset("clone cpu cuda detach double expand float half int long permute to type unsqueeze".split())
+
+
+def no_attribute(kind: type, name: str) -> AttributeError:
+    """The error for an attribute that arrays and tensors of other libraries have, and says how to make one."""
+    hint = ""
+    if name in _OF_TORCH:
+        hint = "; torch.from_dlpack(x) makes a tensor of PyTorch, which has it"
+    elif name in ("array", "numpy") or (hasattr(np.ndarray, name) and not name.startswith("_")):
+        x = "x.as_cpu()" if getattr(kind, "_device", "cpu") == "gpu" else "x"
+        hint = f"; np.asarray({x}) makes an array of NumPy" + ", which has it" * (name not in ("array", "numpy"))
+    return AttributeError(f"'{kind.__name__}' object has no attribute '{name}'{hint}", name=name)
+
+
 class TensorList:
     """Base of `TensorListCPU` and `TensorListGPU`: properties that do not require the data."""
 
     _batch: Batch
     _device: ClassVar[str] = "cpu"
+
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(type(self), name)
 
     def __len__(self) -> int:
         return len(self._batch)

@@ -136,4 +136,5 @@ def _nothing_found(root: str, folders: list[str], dir_filters: list[str] | None,
             "arrangements use 'files' or 'file_list')"
         )
     some = ", ".join(folders[:5]) + (", ..." if len(folders) > 5 else "")
-    return f"no files that match file_filters={file_filters} in the {len(folders)} sub-folders of {root} ({some})"
+    where = f"in the {len(folders)} sub-folders of {root} ({some})"
+    return f"no files that match file_filters={file_filters} {where}; file_filters=['*'] takes all"
