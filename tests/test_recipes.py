@@ -4,9 +4,8 @@
 import importlib.util
 import re
 
-from test_guide import ROOT, blocks, checkout, execute  # noqa: F401  (a fixture)
-
 from penstock import fn, pipeline_def, types
+from test_guide import ROOT, blocks, checkout, execute  # noqa: F401  (a fixture)
 
 PAGE = ROOT / "docs" / "recipes.md"
 
