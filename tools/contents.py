@@ -35,7 +35,24 @@ GROUPS = {
             "Serving by Triton",
         ],
         "Reference": ["Tutorials", "What differs from DALI"],
-    }
+    },
+    "# Recipes": {
+        "Data": [
+            "Files listed in a CSV file or a pandas DataFrame",
+            "Arrays, and memory-mapped arrays",
+            "HDF5",
+            "Zarr",
+            "Tables: Arrow, pandas, Polars, DuckDB, SQL",
+            "A data set of PyTorch",
+            "Images with text or tokens",
+        ],
+        "Augmentation": [
+            "Image and mask: the same crop and flip for both",
+            "Detection: boxes that follow crops, flips and resizes",
+            "Two views of an image: SimCLR, BYOL, DINO",
+        ],
+        "Validation": ["The pixels of Pillow and torchvision"],
+    },
 }
 
 

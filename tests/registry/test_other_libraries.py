@@ -65,6 +65,9 @@ def scope(tmp_path, name):
         "encoded": const(encoded()),
         "paths": const(np.frombuffer(str(tmp_path / "a" / "picture.png").encode(), np.uint8)),
         "folder": str(tmp_path),
+        "files": [str(tmp_path / "a" / "picture.png")] * 2,
+        "arrays": np.stack([PICTURE, PICTURE]),
+        "labels": [0, 1],
         "kernel": const(np.full((3, 3), 1 / 9, np.float32)),
         "map_x": const(x),
         "map_y": const(y),
@@ -105,6 +108,11 @@ def test_the_code_runs(name, tmp_path):
         getattr(fn, name)
     assert f"Here it is {code}" in str(e.value)
     assert of_code(code, tmp_path, name).size
+
+
+def test_readers_that_do_not_exist():
+    with pytest.raises(AttributeError, match=r"Here it is fn.readers.dataset\(arrays\); docs/recipes.md shows"):
+        _ = fn.readers.hdf5
 
 
 def blend(other, factor):

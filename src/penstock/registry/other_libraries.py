@@ -50,6 +50,7 @@ _INVERT = ("fn.cast(255 - images, dtype=types.UINT8)", "")
 _GAMMA = ("fn.cast(255 * (images / 255.0) ** gamma, dtype=types.UINT8)", "")
 _DECODE = ("fn.decoders.image(encoded, output_type=types.RGB)", "")
 _READ = ("fn.decoders.image(fn.io.file.read(paths), output_type=types.RGB)", "or with fn.readers.file")
+_ARRAYS = ("fn.readers.dataset(arrays)", "docs/recipes.md shows how to open such files")
 _HFLIP = ("fn.flip(images, horizontal=1)", "")
 _VFLIP = ("fn.flip(images, horizontal=0, vertical=1)", "")
 _NOISE = ("fn.noise.gaussian(images, mean=0.0, stddev=10.0)", "")
@@ -188,6 +189,12 @@ NAMES: dict[str, tuple[str, str]] = {
     "read_image": _READ,
     "read_file": ("fn.io.file.read(paths)", "or fn.readers.file"),
     "image_folder": ("fn.readers.file(file_root=folder)", "which gives encoded files and labels"),
+    "csv": ("fn.readers.file(files=files, labels=labels)", "docs/recipes.md shows how to read more columns"),
+    "hdf5": _ARRAYS,
+    "zarr": _ARRAYS,
+    "tensor_dataset": ("fn.readers.dataset((arrays, labels))", ""),
+    "from_tensor_slices": ("fn.readers.dataset((arrays, labels))", ""),
+    "data_loader": ("fn.readers.dataset(arrays, shuffle='global')", "for any data set with len() and [i]"),
     "horizontal_flip_bounding_boxes": ("fn.bb_flip(boxes, ltrb=True, horizontal=1)", "boxes go from 0 to 1"),
     "random_iou_crop": ("fn.random_bbox_crop(boxes, bbox_layout='xyXY')", "boxes go from 0 to 1"),
     # torchaudio
@@ -276,7 +283,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
 
 def of_name(name: str) -> str:
     """A sentence with the equivalent of another library's `name`; "" if none is known."""
-    known = _BY_LETTERS.get(name.replace("_", "").lower())
+    known = _BY_LETTERS.get(name.removeprefix("readers.").replace("_", "").lower())
     if known is None:
         return ""
     code, remark = NAMES[known]
