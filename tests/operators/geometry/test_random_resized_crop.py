@@ -13,7 +13,7 @@ def windows(height, width, n=600, seed=1, **kwargs):
 
     @pipeline_def(batch_size=n, num_threads=2, seed=seed)
     def pipe():
-        x = fn.external_source(source=lambda i: [image] * n, layout="HWC")
+        x = fn.external_source(source=lambda i: [image] * n, no_copy=True, layout="HWC")
         return fn.random_resized_crop(x, size=(size, size), interp_type=types.INTERP_LINEAR, antialias=False, **kwargs)
 
     out = pipe().run()[0]
