@@ -5,7 +5,7 @@ of all of Pillow's modes, and on arrays: the same result, or an error in both.""
 import numpy as np
 import pytest
 from PIL import Image
-from test_pixels import assert_same
+from test_pixels import assert_same, set_seed
 
 torch = pytest.importorskip("torch")
 
@@ -92,7 +92,7 @@ def called(library, name, args, x):
         modes = library.InterpolationMode
         return getattr(torch, v) if v in TYPES else getattr(modes, v) if v in modes.__members__ else v
 
-    torch.manual_seed(1)
+    set_seed(1)
     try:
         return getattr(library.functional, name)(x, *(of_library(v) if isinstance(v, str) else v for v in args))
     except Exception as e:
@@ -150,7 +150,7 @@ def test_classes_on_images(v2, name, mode):
     for seed in range(4):
         made = []
         for library in (v2, transforms):
-            torch.manual_seed(seed)
+            set_seed(seed)
             step = getattr(library, name)(**({} if name == "AugMix" else {"p": 1.0}))
             try:
                 made.append(step(image(mode)))
