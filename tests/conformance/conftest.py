@@ -51,6 +51,7 @@ def is_sample(request) -> bool:
 def dali():
     if not oracle.load_dali():
         pytest.skip("the real DALI is not installed; `make conformance` installs it")
+    oracle.store_no_tracebacks()
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -36,6 +36,14 @@ def load_dali() -> bool:
     return True
 
 
+def store_no_tracebacks() -> None:
+    """DALI stores a traceback for each operator, which takes longer than to make the operator. Its errors name the
+    operator in any case."""
+    from nvidia.dali._utils import dali_trace
+
+    dali_trace.set_tracing(enabled=False)
+
+
 @dataclass
 class Result:
     """The outputs of a run, a list of samples per output, or the exception."""
