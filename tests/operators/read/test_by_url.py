@@ -10,7 +10,7 @@ import wave
 
 import numpy as np
 import pytest
-from tfrecord_files import entry, field, integers, strings
+from tfrecord_files import entry, field, integers, strings, write
 
 from object_server import serving
 from optional_packages import Package, needs
@@ -64,27 +64,9 @@ def shards(root):
 
 def tfrecords(root):
     root.mkdir(parents=True)
+    examples = [field(1, entry("x", strings(b"x" * (i + 1) * 1000)) + entry("y", integers(i))) for i in range(15)]
     for k in range(2):
-        with open(root / f"{k}.tfrecord", "wb") as f, open(root / f"{k}.idx", "w") as index:
-            for i in range(15):
-                example = field(1, entry("x", strings(b"x" * (i + 1) * 1000)) + entry("y", integers(i)))
-                head = struct.pack("<Q", len(example))
-                index.write(f"{f.tell()} {len(head) + len(example) + 8}\n")
-                f.write(head + struct.pack("<I", masked_crc(head)) + example + struct.pack("<I", masked_crc(example)))
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def masked_crc(data):
-    crc = crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+        write(root / f"{k}.tfrecord", examples, root / f"{k}.idx")
 
 
 def recordio(root):

@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 import pytest
-from test_by_url import crc32c, shards
+from test_by_url import shards
+from tfrecord_files import crc32c
 
 from object_server import serving
 from optional_packages import needs

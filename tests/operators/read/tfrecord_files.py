@@ -2,6 +2,7 @@
 """TFRecord files and tf.Examples, written from their definitions."""
 
 import struct
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,6 +43,7 @@ def example(features: dict[str, bytes]) -> bytes:
     return field(1, b"".join(entry(n, f) for n, f in features.items()))
 
 
+@lru_cache(maxsize=256)  # many tests write the same records, and this takes a millisecond per kB
 def crc32c(data: bytes) -> int:
     """Bitwise, with the reflected polynomial 0x1edc6f41."""
     c = 0xFFFFFFFF
