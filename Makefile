@@ -7,6 +7,8 @@ ISA ?=
 # Of the processor that a wheel is for; by default this machine's.
 ARCH ?=
 # Whether tests that failed are run once more, alone; 1 in .ci/run only. (pytest's status is 1 if all of them were run.)
+# What failed is kept apart, as tests of other targets, run at the same time, forget it when they end; and what other
+# targets test is left to them.
 AGAIN ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 # The requirement for PyTorch in tests; by default a release for Python 3.11, nothing for others (its tests are skipped).
@@ -36,6 +38,7 @@ PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ign
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q $(2) tests/as_dali/test_face.py \
   tests/test_guide.py::test_guide tests/test_guide.py::test_page tests/test_docstrings.py tests/test_notebooks.py \
   tests/test_typing.py -k "not (test_docstrings or test_notebooks or test_typing) or test_strict or $(3)"
+BESIDE_OTHERS := $(if $(AGAIN),-o cache_dir=build/test_cache --ignore=tests/arm --ignore=tests/test_wheel.py)
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1$(1)
 # Not where it is switched off: precompiled headers take its place then, see CMakeLists.txt.
@@ -44,7 +47,7 @@ CMAKE := $(VENV)/bin/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/
   -DPython_EXECUTABLE=$(abspath $(PY)) $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE))
 C_FILES := $(shell find kernels tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.c' 2>/dev/null)
 
-.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle environments ray check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
+.PHONY: help demo arm free-threaded release test frameworks frameworks-tf frameworks-paddle environments requirements ray check lint format build conformance bench fuzz soak gpu-test gpu-sanitize wheel sdist stubs notebooks site clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets (the default)
@@ -54,7 +57,7 @@ demo: build ## run the main job on examples/data; writes a contact sheet
 	@$(PY) examples/demo.py
 
 test: build $(VENV)/.test $(VENV)/.typing ## install the test extras and run all tests
-	$(PYTEST) tests $(if $(AGAIN),|| { [ $$? -eq 1 ] && $(PY) -m pytest -q --last-failed --last-failed-no-failures none tests; })
+	$(PYTEST) $(BESIDE_OTHERS) tests $(if $(AGAIN),|| { [ $$? -eq 1 ] && $(PY) -m pytest -q $(BESIDE_OTHERS) --last-failed --last-failed-no-failures none tests; })
 
 frameworks: frameworks-tf frameworks-paddle ## run the tests of the plugins for TensorFlow and PaddlePaddle, each in an environment of its own
 
@@ -73,6 +76,10 @@ else
 endif
 
 environments: $(if $(TF),$(VENV)/.beside-tf) $(if $(PADDLE),$(VENV)/.beside-paddle) ## install the environments of `frameworks`
+
+# In turn: pip can't install two things into one environment at a time.
+requirements: $(VENV)/.core ## install what `test`, `lint`, `conformance` and `sdist` need
+	@for group in dev typing test sdist conformance; do $(MAKE) --no-print-directory $(VENV)/.$$group || exit 1; done
 
 # Not part of continuous integration: Ray takes seconds to start each worker, and the server is a large download.
 ray: build $(VENV)/.beside-ray $(VENV)/.beside-triton ## run the tests of workers, Ray Data and Triton on the real ones, in environments of their own
