@@ -387,8 +387,7 @@ def test_real_clips():
     assert len(files) > 8
     for path in files:
         file = np.fromfile(path, "u1")
-        want = decoded(file)
-        (whole,) = run(file)
+        want, (whole,) = decoded(file), run(file)
         assert whole.shape == want.shape, path.name
         # Frame by frame: a video of 64-bit integers takes longer to make and to read than to decode.
         assert max(np.abs(a.astype("i2") - b).max() for a, b in zip(whole, want)) <= 1, path.name
