@@ -43,17 +43,16 @@ if TYPE_CHECKING:
     from . import backend as backend
     from . import external_source as external_source
     from . import internal as internal
-    from . import metrics as metrics
     from . import pickling as pickling
     from . import plugin_manager as plugin_manager
     from . import reducers as reducers
     from . import sysconfig as sysconfig
     from . import tfrecord as tfrecord
-    from . import video as video
 else:
     _WITHOUT_IMPORT = frozenset(
-        "backend external_source internal metrics pickling plugin_manager reducers sysconfig tfrecord video".split()
+        "backend external_source internal pickling plugin_manager reducers sysconfig tfrecord".split()
     )
+    _WITH_IMPORT = frozenset("auto_aug experimental metrics plugin transforms video".split())
 
     def __getattr__(name):
         """Imports modules such as `penstock.tfrecord` on first use, as in DALI."""
@@ -65,4 +64,6 @@ else:
             from .backend import __cuda_version__
 
             return __cuda_version__
+        if name in _WITH_IMPORT:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}' yet; write import {__name__}.{name}")
         raise _no_attribute(__name__, name)
