@@ -31,7 +31,7 @@ from images_cpu import MEAN, STD, files
 CORES = sorted(os.sched_getaffinity(0))
 FEW = 4  # cores of loaders with few cores
 REPEATED = "one batch repeated"
-TUNED, TUNING_S = "penstock, mixed, autotune", 20.0  # seconds of training before the measurement
+TUNED, TUNING_S = "penstock, mixed, autotune", 30.0  # seconds of training before the measurement
 _GPUS, _STORE, _RANK = "PENSTOCK_BENCH_GPUS", "PENSTOCK_BENCH_STORE", "PENSTOCK_BENCH_RANK"
 Loader = Callable[[argparse.Namespace, int, int], Iterator[tuple[Any, Any]]]  # options, rank, number of processes
 # The smallest share of the speed with one batch repeated.

@@ -116,23 +116,41 @@ def test_memory(monkeypatch):
 # Where mixed decoders decode
 
 
-def by_place(gpu, cpu):
-    """A function of the setting: a number of samples/s for each place."""
-    return lambda s: cpu if s.decode_on == "cpu" else gpu
+def by_place(gpu, cpu, both=None):
+    """A function of the setting: a number of samples/s for each place. Batches that alternate take the mean time."""
+    rates = {"gpu": gpu, "cpu": cpu, "both": both or 2 / (1 / gpu + 1 / cpu)}
+    return lambda s: rates[s.decode_on]
 
 
 @pytest.mark.parametrize(
     "on_gpu, on_cpu, chosen",
-    [(1000, 1020, "cpu"), (1000, 1010, "cpu"), (1000, 1002, "gpu"), (1000, 1000, "gpu"), (1000, 900, "gpu")],
+    [(1000, 1020, "cpu"), (1000, 1014, "cpu"), (1000, 1002, "gpu"), (1000, 1000, "gpu"), (1000, 900, "gpu")],
 )
 def test_decodes_where_the_training_is_faster(monkeypatch, on_gpu, on_cpu, chosen):
     """Both places keep up with the training, which loses by what decoding takes of the GPU."""
     m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=by_place(on_gpu, on_cpu), moves=True)
     m.run(60)
     assert m.setting == Setting(8, 2, chosen), m.tuner.history
-    kept = "kept" if chosen == "cpu" else "not kept"
-    assert m.tuner.history[-1] == f"8 threads, 2 batches ahead, decoding on the CPU: {on_cpu:,} samples/s: {kept}"
-    assert {s.decode_on for s in m.settings} == {"gpu", "cpu"}
+    if chosen == "cpu":
+        assert m.tuner.history[-1] == f"8 threads, 2 batches ahead, decoding on the CPU: {on_cpu:,} samples/s: kept"
+        assert [s.decode_on for s in m.settings] == ["gpu", "both", "gpu", "both", "cpu", "both", "cpu"]
+    else:
+        assert m.tuner.history[-1].startswith("8 threads, 2 batches ahead, decoding every other batch on the CPU: ")
+        assert m.tuner.history[-1].endswith(": not kept")
+        assert [s.decode_on for s in m.settings] == ["gpu", "both", "gpu"]
+
+
+def test_a_cpu_that_can_decode_only_a_part_decodes_every_other_batch(monkeypatch):
+    speed, training = by_place(5000, 900, 1500), by_place(1000, 1040, 1020)
+    m = Machine(monkeypatch, Setting(8, 2), speed, training=training, moves=True)
+    m.run(60)
+    assert m.setting == Setting(8, 2, "both"), m.tuner.history
+    assert [s.decode_on for s in m.settings] == ["gpu", "both", "gpu", "both", "cpu", "both"]
+    assert m.tuner.history[-1].startswith("8 threads, 2 batches ahead, decoding on the CPU: ")
+    assert m.tuner.history[-1].endswith(": not kept")
+    n = len(m.settings)
+    m.run(500)
+    assert len(m.settings) == n  # it is compared seldom
 
 
 def test_a_training_that_becomes_faster_by_itself_is_no_reason(monkeypatch):
@@ -145,9 +163,9 @@ def test_a_cpu_too_slow_is_left_at_once(monkeypatch):
     m = Machine(monkeypatch, Setting(4, 2), by_place(5000, 200), training=1000, moves=True)
     m.run(5)
     before = m.ns
-    while m.setting.decode_on == "cpu" or len(m.settings) < 3:
+    while m.setting.decode_on == "both" or len(m.settings) < 3:
         m.run(0.1)
-    assert [s.decode_on for s in m.settings] == ["gpu", "cpu", "gpu"]
+    assert [s.decode_on for s in m.settings] == ["gpu", "both", "gpu"]
     assert m.tuner.history[-1].endswith(": not kept")
     m.run(300)
     assert len(m.settings) == 3 and m.ns > before  # it is compared seldom
@@ -159,12 +177,12 @@ def test_memory_limits_where_to_decode(monkeypatch):
     m = Machine(
         *(monkeypatch, Setting(8, 2), lambda s: 5000),
         memory=10**9,
-        used=lambda s: 10**9 + 1 if s.decode_on == "cpu" else 10**8,
+        used=lambda s: 10**8 if s.decode_on == "gpu" else 10**9 + 1,
         training=by_place(1000, 1100),
         moves=True,
     )
     m.run(60)
-    assert [s.decode_on for s in m.settings] == ["gpu", "cpu", "gpu"]
+    assert [s.decode_on for s in m.settings] == ["gpu", "both", "gpu"]
     assert m.tuner.history[-1].endswith(": not kept")
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`decode_on`: mixed decoders may decode on the CPU. The pixels are the same, and errors too."""
+"""`decode_on`: mixed decoders may decode on the CPU, all batches or every other one. The pixels are the same, and errors
+too."""
 
 import itertools
 
@@ -39,17 +40,19 @@ def decoders(p):
 
 
 def test_the_same_pixels():
-    on_gpu, on_cpu = pipe(), pipe(decode_on="cpu")
-    for _ in range(5):
-        for a, b in zip(arrays(on_gpu), arrays(on_cpu)):
-            assert np.array_equal(a, b)
-    assert decoders(on_gpu) == {"GPU"} and decoders(on_cpu) == {"CPU"}
-    assert on_cpu.decode_on == "cpu" and on_gpu.decode_on == "gpu"
+    on_gpu, on_cpu, on_both = pipe(), pipe(decode_on="cpu"), pipe(decode_on="both")
+    for _ in range(6):
+        expected = arrays(on_gpu)
+        for p in (on_cpu, on_both):
+            for a, b in zip(expected, arrays(p)):
+                assert np.array_equal(a, b)
+    assert decoders(on_gpu) == {"GPU"} and decoders(on_cpu) == {"CPU"} and decoders(on_both) == {"GPU", "CPU"}
+    assert [p.decode_on for p in (on_gpu, on_cpu, on_both)] == ["gpu", "cpu", "both"]
 
 
 def test_it_changes_between_batches(monkeypatch):
     """Autotuning moves decoding back and forth; nothing of it is seen in the batches."""
-    places = itertools.cycle(["cpu", "gpu"])
+    places = itertools.cycle(["cpu", "gpu", "both"])
     monkeypatch.setattr(tuning.Tuner, "took", lambda self, n: self.setting._replace(decode_on=next(places)))
     moving, still = pipe(autotune=True), pipe()
     for _ in range(12):
@@ -58,7 +61,7 @@ def test_it_changes_between_batches(monkeypatch):
     assert decoders(moving) == {"GPU", "CPU"}
 
 
-@pytest.mark.parametrize("decode_on", ["gpu", "cpu"])
+@pytest.mark.parametrize("decode_on", ["gpu", "cpu", "both"])
 def test_damaged_files(decode_on):
     damaged = np.frombuffer(FILES[0].tobytes()[:200], "u1")
 
@@ -84,5 +87,5 @@ def test_the_jpeg_engines_pixels_are_not_exchanged_for_others():
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match="decode_on takes 'gpu' or 'cpu'; got 'mixed'"):
+    with pytest.raises(ValueError, match="decode_on takes 'gpu', 'cpu' or 'both'; got 'mixed'"):
         pipe(decode_on="mixed")

@@ -83,7 +83,8 @@ class Session:
         self._times: dict[int, tuple[float, int]] = {}  # ms and number of batches, by number of a stage's first node
         self.passes = 0  # batches started
         self.kept: dict[str, Kept] = {}  # resources of stages, kept until the end
-        self.decode_on = "gpu"  # or "cpu": where decoders with equal results on both decode the batches that begin
+        # Where decoders with equal results decode the batches that begin: "gpu", "cpu", or "both" in turns.
+        self.decode_on = "gpu"
         self.worked: Callable[[ctypes.Array], None] = _nobody_counts  # adds the CPU time of the session's threads
         weakref.finalize(self, give_back, self.device, self._streams).atexit = False
 
@@ -206,6 +207,7 @@ class GpuPass:
 
     def __init__(self, session: Session, stream: Stream):
         self.session, self.stream = session, stream
+        self.decodes_on_cpu = session.decode_on == "cpu" or (session.decode_on == "both" and session.passes % 2 == 0)
         self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
         # (node number, rows or None for all, number of rows, deferred_errors.DeferredErrors)
         self.deferred_errors: list[tuple[int, np.ndarray | None, int, Any]] = []

@@ -64,7 +64,7 @@ class Pipeline(Configured, GraphBuilder):
         True, or a limit on CPUs and on bytes: the pipeline sets `num_threads`, `prefetch_queue_depth` and `decode_on`
         while it runs, to maximise samples per second. Batches do not change. `explain` lists what was tried.
     decode_on
-        "cpu": mixed image decoders decode on the CPU, with equal pixels, and leave the GPU to the training.
+        "cpu": mixed image decoders use the CPU, with equal pixels, and leave the GPU to the training; "both": in turns.
     workers, min_workers, max_workers
         Number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001" for Ray
         actors. With a minimum or maximum, their number is adjusted to how long the program waits for batches.

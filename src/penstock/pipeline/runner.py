@@ -36,7 +36,7 @@ _MOST_AHEAD, _MOST_AHEAD_ON_GPU = 8, 4
 def native_threads(settings: Settings, plan: Plan) -> int:
     """The requested number of threads. If the GPU decodes, cores are left for the threads that feed it: half of them
     if the native threads only read and prepare images for it, as more threads get in each other's way."""
-    if not plan.decodes_on_gpu or (settings.decode_on == "cpu" and plan.moves_decoding):
+    if not plan.decodes_on_gpu or (settings.decode_on != "gpu" and plan.moves_decoding):
         return settings.num_threads
     most = available_cpus() - _CORES_FOR_DECODING_ON_GPU
     if plan.only_feeds_gpu:

@@ -16,6 +16,7 @@ from ..core.errors import ArgumentTypeError, ArgumentValueError
 from ..core.storage import StorageSettings
 from ..exec.scheduling.checkpoint import Checkpoint
 from ..exec.scheduling.policy import Policy
+from ..exec.scheduling.tuning import PLACES
 from .outputs import demanded, per_output
 
 
@@ -163,8 +164,8 @@ class Settings:
                 raise ValueError(f"{name} takes a positive number; got {budget!r}")
         self.autotune = bool(autotune) or cpu_budget is not None or memory_budget is not None
         self.cpu_budget, self.memory_budget = cpu_budget, memory_budget
-        if decode_on not in ("gpu", "cpu"):
-            raise ValueError(f"decode_on takes 'gpu' or 'cpu'; got {decode_on!r}")
+        if decode_on not in PLACES:
+            raise ValueError(f"decode_on takes 'gpu', 'cpu' or 'both'; got {decode_on!r}")
         self.decode_on = decode_on
         if self.autotune and self.workers:
             raise ValueError("autotune is for pipelines without workers: leave out one of them")
@@ -220,7 +221,7 @@ class Configured:
     num_threads: int = _setting("num_threads", "Number of native threads that process samples.")
     device_id: int | None = _setting("device_id", "The GPU in use; None for none.")
     seed: int = _setting("seed", "The seed in use, also if none was given.")
-    decode_on: str = _setting("decode_on", 'Where mixed decoders decode images: "gpu" or "cpu".')
+    decode_on: str = _setting("decode_on", 'Where mixed decoders decode images: "gpu", "cpu" or "both".')
     prefetch_queue_depth: int | dict[str, int] | tuple[int, int] = _setting("prefetch_queue_depth", "As it was given.")
     is_restored_from_checkpoint: bool = _setting("is_restored")
     exec_dynamic: bool = _setting("exec_dynamic")

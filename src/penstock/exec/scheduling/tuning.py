@@ -3,7 +3,7 @@
 
 The setting does not affect the batches, so trying is safe. A change is kept if the consumer gets more samples per
 second with it. While the consumer waits, the bottleneck is looked for. While it doesn't, a training on the same GPU may
-still lose by what decoding takes of it: then decoding on the CPU is compared.
+still lose by what decoding takes of it: then decoding on the CPU, of every other batch or of all, is compared.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ _BUSY = 0.5  # busy share above which more threads are tried before more batches
 _COMPARED_NS = 3_000_000_000
 _COMPARED_GAIN = 1.005
 _COMPARED_AGAIN_NS = 600_000_000_000
+PLACES = {"gpu": "", "both": ", decoding every other batch on the CPU", "cpu": ", decoding on the CPU"}
 
 
 class Setting(NamedTuple):
     num_threads: int
     depth: int  # batches prepared ahead
-    decode_on: str = "gpu"  # where mixed decoders decode
+    decode_on: str = "gpu"  # where mixed decoders decode: one of PLACES
 
     def __str__(self) -> str:
         threads = "1 thread" if self.num_threads == 1 else f"{self.num_threads} threads"
-        where = ", decoding on the CPU" if self.decode_on == "cpu" else ""
-        return f"{threads}, {self.depth} batch{'es' * (self.depth > 1)} ahead{where}"
+        return f"{threads}, {self.depth} batch{'es' * (self.depth > 1)} ahead{PLACES[self.decode_on]}"
 
-    def decoding_elsewhere(self) -> Setting:
-        return self._replace(decode_on="gpu" if self.decode_on == "cpu" else "cpu")
+    def decoding_elsewhere(self) -> list[Setting]:
+        return [self._replace(decode_on=place) for place in PLACES if place != self.decode_on]
+
+    def decoding_more_on_cpu(self) -> Setting:
+        return self._replace(decode_on="both" if self.decode_on == "gpu" else "cpu")
 
 
 class Reading(NamedTuple):
@@ -67,7 +70,7 @@ class Tuner:
     ):
         self.setting = self._best = start
         self._moves_decoding = moves_decoding
-        self._compared: list[float] = []  # rates of the GPU, the CPU, and the GPU again
+        self._compared: list[float] = []  # rates of the best setting, one with more on the CPU, and the best again
         self._is_comparing, self._compare_from = False, 0
         self._most, self._memory, self._read = most, memory, read
         self.history: deque[str] = deque(maxlen=_LINES)
@@ -102,7 +105,7 @@ class Tuner:
             chosen = self._best
             if not keeps_up and now >= self._idle_until:
                 chosen = self._another(busy, now)
-            elif keeps_up and chosen.decode_on == "gpu" and now >= self._compare_from:
+            elif keeps_up and chosen.decode_on != "cpu" and now >= self._compare_from:
                 self._is_comparing = self._moves_decoding
         changes, self.setting = chosen != self.setting, chosen
         self._begin(_PASSED_OVER if changes else 0)
@@ -134,20 +137,22 @@ class Tuner:
             self._tried.clear()
 
     def _compare(self, rate: float, is_possible: bool, now: int) -> Setting:
-        """Goes on comparing decoding on the CPU with decoding on the GPU, while the consumer does not wait and the
-        memory is enough. Returns where to decode next."""
+        """Goes on comparing the best setting with one that decodes more on the CPU, while the consumer does not wait and
+        the memory is enough. Returns the setting for the next measurement."""
+        more = self._best.decoding_more_on_cpu()
         self._compared.append(rate)
         if is_possible and len(self._compared) < 3:
-            return self.setting.decoding_elsewhere()
-        on_cpu = self._best.decoding_elsewhere()
+            return more if self.setting == self._best else self._best
+        is_better = False
         if len(self._compared) > 1:
             rate = self._compared[1]
             is_better = is_possible and rate > _COMPARED_GAIN * max(self._compared[0], self._compared[2])
-            self.history.append(f"{on_cpu}: {rate:,.0f} samples/s: {'kept' if is_better else 'not kept'}")
+            self.history.append(f"{more}: {rate:,.0f} samples/s: {'kept' if is_better else 'not kept'}")
             if is_better:
-                self._best, self._best_rate = on_cpu, rate
+                self._best, self._best_rate = more, rate
                 self._tried.clear()
-        self._compared, self._is_comparing, self._compare_from = [], False, now + _COMPARED_AGAIN_NS
+        self._compared, self._is_comparing = [], False
+        self._compare_from = now if is_better else now + _COMPARED_AGAIN_NS
         return self._best
 
     def _another(self, busy: float, now: int) -> Setting:
@@ -156,7 +161,7 @@ class Tuner:
         threads = [best._replace(num_threads=n) for n in (best.num_threads * 2, best.num_threads + 1)]
         depths = [best._replace(depth=best.depth + 1), best._replace(depth=best.depth + 2)]
         both = [best._replace(num_threads=best.num_threads * 2, depth=best.depth + 1)]
-        where = [best.decoding_elsewhere()] * self._moves_decoding
+        where = best.decoding_elsewhere() if self._moves_decoding else []
         order = (*threads, *depths, *both, *where) if busy > _BUSY else (*depths, *threads, *both, *where)
         for setting in order:
             limited = setting._replace(

@@ -70,7 +70,7 @@ class Decoding(GpuStage):
         engines = engines_of(gpu.session)
         engines.collect()
         doubted, share, todo = batch.doubted, 0.0, np.ones(batch.n, bool)
-        on_cpu = gpu.session.decode_on == "cpu" and self.call.op.mixed_on_cpu()
+        on_cpu = gpu.decodes_on_cpu and self.call.op.mixed_on_cpu()
         if self._format is not None and engines.open_hardware():
             share = engines.sharing.share(pictures.file_bytes)
         # The common case: one engine decodes the whole batch.
