@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`decode_on`: mixed decoders may decode on the CPU, all batches or every other one. The pixels are the same, and errors
-too."""
+"""`decode_on`: mixed decoders may decode all batches or every other one on the CPU. The pixels are the same, and so
+are errors."""
 
 import itertools
 

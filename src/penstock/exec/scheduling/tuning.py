@@ -137,8 +137,8 @@ class Tuner:
             self._tried.clear()
 
     def _compare(self, rate: float, is_possible: bool, now: int) -> Setting:
-        """Goes on comparing the best setting with one that decodes more on the CPU, while the consumer does not wait and
-        the memory is enough. Returns the setting for the next measurement."""
+        """Goes on comparing the best setting with one that decodes more on the CPU, while the consumer does not wait
+        and the memory is enough. Returns the setting for the next measurement."""
         more = self._best.decoding_more_on_cpu()
         self._compared.append(rate)
         if is_possible and len(self._compared) < 3:
