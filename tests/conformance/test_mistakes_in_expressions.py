@@ -2,6 +2,7 @@
 """Valid and invalid expressions in both libraries: the same result, or an exception of DALI's type, not raised
 later."""
 
+import operator
 import warnings
 
 import numpy as np
@@ -63,7 +64,7 @@ EXPRESSIONS = {
     "x[f]": lambda lib, x, f, b, s, v: x[f],
     "x[x]": lambda lib, x, f, b, s, v: x[x],
     "x[None, 0, 0, 0]": lambda lib, x, f, b, s, v: x[None, 0, 0, 0],
-    "x[0] = 1": lambda lib, x, f, b, s, v: x.__setitem__(0, 1),
+    "x[0] = 1": lambda lib, x, f, b, s, v: operator.setitem(x, 0, 1),
     "sqrt(b)": lambda lib, x, f, b, s, v: lib.math.sqrt(b),
     "sin(text)": lambda lib, x, f, b, s, v: lib.math.sin("a"),
     "clamp(x, 1)": lambda lib, x, f, b, s, v: lib.math.clamp(x, 1),
