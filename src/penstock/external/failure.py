@@ -6,9 +6,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+from typing import TYPE_CHECKING
 
 from ..core.errors import DataError, WorkerError
-from .task import Failed, Task
+
+if TYPE_CHECKING:
+    from .task import Failed, Task
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
