@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import json
 import os
 import pickle
 import sys
@@ -45,8 +46,6 @@ def content_of_plan(
 
 def text_of(pipe: Pipeline, embed_functions: bool, pickler: Any) -> bytes:
     """Returns a pipeline as JSON, optionally with its functions, pickled."""
-    import json  # imported here to keep `import penstock` fast
-
     functions: dict[str, Any] = {}
     content = content_of(pipe, functions)
     if functions and embed_functions:
@@ -93,8 +92,6 @@ def parsed(text: Any, path: str | os.PathLike | None) -> dict[str, Any]:
             text = f.read()
     if isinstance(text, bytes) and dali_serial.is_dalis(text):
         return dali_serial.content(text)
-    import json
-
     try:
         content = json.loads(text)
     except TypeError as e:

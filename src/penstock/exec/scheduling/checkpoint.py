@@ -8,6 +8,7 @@ operators that draw random numbers. Reading one executes nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,8 +54,6 @@ def _source(plan: Plan, node: Node) -> dict[str, Any]:
 
 def _read(content: Any) -> dict[str, Any]:
     """Parses a checkpoint; ValueError if it is not one."""
-    import json  # imported here to keep `import penstock` fast
-
     try:
         found = json.loads(content)
     except (TypeError, ValueError) as e:
@@ -91,8 +90,6 @@ class Checkpoint:
 
     def texts(self) -> list[str]:
         """The checkpoints as JSON, to construct it again."""
-        import json
-
         return [json.dumps(c) for c in self.all]
 
     @property
@@ -172,8 +169,6 @@ def save(plan: Plan, state: State, version: str, iterator: dict[str, Any] | None
         content["errors"] = state.errors
     if iterator is not None:
         content["iterator"] = iterator
-    import json
-
     try:
         return json.dumps(content, separators=(",", ":")).encode()
     except TypeError as e:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
+
+@dataclass(slots=True)
 class SchedulingConstants:
     """Times are in ns if the name says so, otherwise in seconds. They affect only when a batch is made, not its
     content."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Permutes the axes."""
 
+import string
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class Transpose(Operator):
     kernel = "generic/transpose"
     is_light = True
     by_frame = False
-    windowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    windowed = string.ascii_uppercase
 
     perm = Arg([int], None, "Index of the input axis for each output axis. By default the order is reversed.")
     transpose_layout = Arg(bool, True, "Whether to permute the layout as well. Otherwise it is kept.")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ class WindowCopy(WindowedInput, abstract=True):
     is_light = True
     in_place = True  # no copy if the decoder decodes only the window
     by_frame = False  # the window may select frames of a sequence
-    windowed = "ABDEFGHIJKLMNOPQRSTUVWXYZ"  # not C, as fill values begin at the first channel
+    windowed = string.ascii_uppercase.replace("C", "")  # not C, as fill values begin at the first channel
 
     def setup(self) -> None:
         super().setup()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, NamedTuple
 
@@ -121,8 +122,6 @@ class MDS(RecordReader):
         )
 
     def _read_index(self, folder: str) -> list[_Shard]:
-        import json  # imported here to keep `import penstock` fast
-
         path = f"{folder.rstrip('/')}/index.json"
         try:
             listed = json.loads(storage.read(path))["shards"]
