@@ -16,8 +16,15 @@ static WebPBitstreamFeatures features(Bytes in) {
   return f;
 }
 
-// The first picture of an animation, and its place on the canvas. (https://developers.google.com/speed/webp/docs/
-// riff_container: chunks of name, size, bytes, padded to even sizes.)
+// The content of the first whole chunk of this name; nothing if there is none. (RIFF: chunks of name, size, bytes,
+// padded to even sizes; https://developers.google.com/speed/webp/docs/riff_container)
+static Bytes chunk(Bytes in, const char *name) {
+  for (int64_t at = 12; in.has(at, 8); at += 8 + ((int64_t)in.le32(at + 4) + 1) / 2 * 2)
+    if (in.starts(at, name, 4) && in.has(at + 8, in.le32(at + 4))) return in.part(at + 8, in.le32(at + 4));
+  return {};
+}
+
+// The first picture of an animation, and its place on the canvas.
 struct Picture {
   Bytes data;
   int64_t x, y;
@@ -25,37 +32,29 @@ struct Picture {
 };
 
 static Picture first_picture(Bytes in, const WebPBitstreamFeatures &canvas) {
-  for (int64_t at = 12; in.has(at, 8); at += 8 + ((int64_t)in.le32(at + 4) + 1) / 2 * 2) {
-    if (!in.starts(at, "ANMF", 4)) continue;
-    constexpr int64_t kHead = 16;  // bytes before the picture's chunks
-    const int64_t size = std::min<int64_t>(in.le32(at + 4), in.size - at - 8);
-    if (size < kHead) break;
-    const Bytes head = in.part(at + 8, kHead);
-    Picture p = {
-        in.part(at + 8 + kHead, size - kHead), 2 * (head.le32(0) & 0xffffff), 2 * (head.le32(3) & 0xffffff), {}};
-    if (WebPGetFeatures(p.data.data, (size_t)p.data.size, &p.features) != VP8_STATUS_OK) break;
-    if (p.x + p.features.width > canvas.width || p.y + p.features.height > canvas.height)
-      fail("WebP: the first picture of the animation, of %d x %d at (%lld, %lld), leaves the canvas of %d x %d",
-           p.features.width, p.features.height, (long long)p.x, (long long)p.y, canvas.width, canvas.height);
-    return p;
-  }
-  fail("WebP: the first picture of the animation is damaged or cut off");
+  constexpr int64_t kHead = 16;  // bytes before the picture's chunks
+  const Bytes frame = chunk(in, "ANMF");
+  WebPBitstreamFeatures f;
+  if (frame.size < kHead || WebPGetFeatures(frame.data + kHead, (size_t)(frame.size - kHead), &f) != VP8_STATUS_OK)
+    fail("WebP: the first picture of the animation is damaged or cut off");
+  const int64_t x = 2 * (frame.le32(0) & 0xffffff), y = 2 * (frame.le32(3) & 0xffffff);
+  if (x + f.width > canvas.width || y + f.height > canvas.height)
+    fail("WebP: the first picture of the animation, of %d x %d at (%lld, %lld), leaves the canvas of %d x %d", f.width,
+         f.height, (long long)x, (long long)y, canvas.width, canvas.height);
+  return {frame.part(kHead, frame.size - kHead), x, y, f};
 }
 
 ImageInfo peek_webp(Bytes in) {
   WebPBitstreamFeatures f = features(in);
   check_extent("WebP", f.height, f.width);
   ImageInfo info{FORMAT_WEBP, f.height, f.width, f.has_alpha ? 4 : 3, 8, 1, 0, 0};
-  // RIFF: chunks of (name, size, bytes), padded to even sizes. Only extended files have EXIF.
-  if (in.starts(12, "VP8X", 4) && in.u8(20) & 8)
-    for (int64_t at = 12; in.has(at, 8); at += 8 + ((int64_t)in.le32(at + 4) + 1) / 2 * 2)
-      if (in.starts(at, "EXIF", 4) && in.has(at + 8, in.le32(at + 4))) {
-        Bytes exif = in.part(at + 8, in.le32(at + 4));
-        // Some writers include the JPEG segment's prefix.
-        if (exif.starts(0, "Exif\0\0", 6)) exif = exif.part(6, exif.size - 6);
-        info.orientation = exif_orientation(exif);
-        break;
-      }
+  // Only extended files have EXIF.
+  if (in.starts(12, "VP8X", 4) && in.u8(20) & 8) {
+    Bytes exif = chunk(in, "EXIF");
+    // Some writers include the JPEG segment's prefix.
+    if (exif.starts(0, "Exif\0\0", 6)) exif = exif.part(6, exif.size - 6);
+    info.orientation = exif_orientation(exif);
+  }
   return info;
 }
 
