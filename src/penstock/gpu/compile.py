@@ -11,13 +11,13 @@ import os
 import re
 import site
 import sys
-import tempfile
 import threading
 from functools import cache
 
 from ..core import kernels
 from ..core.digest import SHIPPED, digest
 from ..core.errors import InternalError
+from ..core.new_files import replacing
 from .driver import newest_toolkit
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--extra-device-vectorization", "--device-as-default-execution-space")
@@ -158,16 +158,10 @@ def _kept(path: str) -> bytes | None:
 
 
 def _keep(path: str, image: bytes) -> None:
-    """Writes the file atomically, as several processes may do so at once."""
+    """Several processes may do so at once."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-    try:
-        with os.fdopen(fd, "wb") as f:
-            f.write(hashlib.sha256(image).digest() + image)
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
+    with replacing(path) as f:
+        f.write(hashlib.sha256(image).digest() + image)
 
 
 def _compile(source: str, entry: str, target: str) -> bytes:
