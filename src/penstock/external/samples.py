@@ -365,14 +365,18 @@ def layout_for(i: int, declared: str | None, brought: str) -> str:
     return declared or brought
 
 
-def changed(was: tuple[np.dtype, int, str], now: tuple[np.dtype, int, str], i: int) -> str:
-    """Error text: the data differs from that of earlier batches."""
+def check_unchanged(batch: Batch, i: int, kinds: dict[int, tuple[np.dtype, int, str]]) -> None:
+    """Raises DataError if output i is not of the same kind as in the first batch, which `kinds` remembers."""
+    now = batch.spec.dtype, batch.spec.ndim, batch.spec.layout
+    was = kinds.setdefault(i, now)
+    if was == now:
+        return
     told = [f"{ndim} dimensions of {dtype.name}" for dtype, ndim, _ in (was, now)]
     if was[2] != now[2]:
         told = [f"{text} with the layout '{layout}'" for text, layout in zip(told, (was[2], now[2]))]
     names = ("Type", "Number of dimensions", "Layout")
     what = " and ".join(n for n, a, b in zip(names, was, now) if a != b)
-    return (
+    raise DataError(
         f"{what} of the data fed to the external source has changed from the previous iteration: output {i} had "
         f"{told[0]} so far and has {told[1]} now"
     )

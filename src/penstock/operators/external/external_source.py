@@ -360,10 +360,7 @@ class ExternalSource(Resumable, Source):
             if not len(b):
                 continue
             samples.check(b, i, of_output(v["dtype"], i), of_output(v["ndim"], i), b.spec.layout)
-            kind = b.spec.dtype, b.spec.ndim, b.spec.layout
-            first = self.kinds.setdefault(i, kind)
-            if first != kind:
-                raise DataError(samples.changed(first, kind, i))
+            samples.check_unchanged(b, i, self.kinds)
 
     def _check_size(self, batches: list[Batch], n: int) -> None:
         if len(batches[0]) <= n:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
-from ...core.errors import DataError, SampleErrors
+from ...core.errors import SampleErrors
 from ...core.op import Arg
 from ...core.picks import Picks
 from ...core.source import Loading
@@ -159,12 +159,8 @@ class _Reading(Loading):
 
     def _check(self, k: int, batch: Batch, is_bad: bool) -> None:
         """Sets the layout. Raises DataError if a batch is not of the same kind as the first one."""
-        layout, spec = of_output(self._reader.values["layout"], k) or "", batch.spec
-        spec.layout = layout
+        batch.spec.layout = layout = of_output(self._reader.values["layout"], k) or ""
         if is_bad:
             return
         samples.check(batch, k, None, None, layout)
-        kind = spec.dtype, spec.ndim, layout
-        first = self._reader.kinds.setdefault(k, kind)
-        if first != kind:
-            raise DataError(samples.changed(first, kind, k))
+        samples.check_unchanged(batch, k, self._reader.kinds)
