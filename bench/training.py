@@ -31,19 +31,20 @@ from images_cpu import MEAN, STD, files
 CORES = sorted(os.sched_getaffinity(0))
 FEW = 4  # cores of loaders with few cores
 REPEATED = "one batch repeated"
-TUNED, TUNING_S = "penstock, mixed, autotune", 30.0  # seconds of training before the measurement
+MIXED, TUNED, ON_GPU = "penstock, mixed", "penstock, mixed, autotune", "penstock, mixed, decode_on=gpu"
+TUNING_S = 30.0  # seconds of training before the measurement, in which a pipeline chooses where to decode
 _GPUS, _STORE, _RANK = "PENSTOCK_BENCH_GPUS", "PENSTOCK_BENCH_STORE", "PENSTOCK_BENCH_RANK"
 Loader = Callable[[argparse.Namespace, int, int], Iterator[tuple[Any, Any]]]  # options, rank, number of processes
 # The smallest share of the speed with one batch repeated.
 LEAST = {
-    ("resnet50", "penstock, mixed"): 0.99,
+    ("resnet50", MIXED): 0.99,
     ("resnet50", TUNED): 0.99,
     ("resnet18", TUNED): 0.98,
     ("resnet50", "penstock, CPU"): 0.995,
-    ("resnet18", "penstock, mixed"): 0.98,
+    ("resnet18", MIXED): 0.98,
     ("resnet18", "penstock, CPU"): 0.995,
-    ("resnet50", f"penstock, mixed, {FEW} cores"): 0.985,
-    ("resnet18", f"penstock, mixed, {FEW} cores"): 0.97,
+    ("resnet50", f"{MIXED}, {FEW} cores"): 0.985,
+    ("resnet18", f"{MIXED}, {FEW} cores"): 0.97,
 }
 
 
@@ -180,7 +181,7 @@ def train(o: argparse.Namespace, model_name: str, names: list[str]) -> None:
             feed = LOADERS[name](o, rank, world)
             training.seconds(feed, 10)  # warms up memory, algorithms and caches
             steps[name] = max(round(_agreed(10 * o.seconds / training.seconds(feed, 10), world)), 1)
-            if name == TUNED:
+            if name in (MIXED, TUNED):
                 training.seconds(feed, round(steps[name] * TUNING_S / o.seconds))
         except Exception as e:
             print(f"{name}: could not run: {e}", file=sys.stderr)
@@ -231,7 +232,8 @@ def _join(o: argparse.Namespace, rank: int, world: int, gpu: bool) -> None:
 
 LOADERS: dict[str, Loader] = {
     REPEATED: synthetic,
-    "penstock, mixed": loader("penstock", "mixed"),
+    MIXED: loader("penstock", "mixed"),
+    ON_GPU: loader("penstock", "mixed", decode_on="gpu"),
     "penstock, CPU": loader("penstock", "cpu"),
     "penstock, mixed, JPEG engine allowed": loader("penstock", "mixed", 0.65),
     TUNED: loader("penstock", "mixed", autotune=True),

@@ -61,10 +61,10 @@ class Pipeline(Configured, GraphBuilder):
     device_memory_limit
         Maximum number of bytes of GPU memory that the pipeline may hold; None for no limit.
     autotune, cpu_budget, memory_budget
-        True, or a limit on CPUs and on bytes: the pipeline sets `num_threads`, `prefetch_queue_depth` and `decode_on`
-        while it runs, to maximise samples per second. Batches do not change. `explain` lists what was tried.
+        True, or limits on CPUs and bytes: threads and depth are set while it runs; `explain` lists what was tried.
     decode_on
-        "cpu": mixed image decoders use the CPU, with equal pixels, and leave the GPU to the training; "both": in turns.
+        Where mixed decoders decode images, with equal pixels: "gpu"; "cpu", which leaves the GPU to the training;
+        "both", in turns; or "auto": what the training turns out to be fastest with.
     workers, min_workers, max_workers
         Number of processes that make the batches, with `num_threads` threads each; "auto" or "ray://host:10001" for Ray
         actors. With a minimum or maximum, their number is adjusted to how long the program waits for batches.

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _CORES_FOR_DECODING_ON_GPU = 4
 # Maximum batches prepared ahead with `autotune`; on the GPU they use its memory.
 _MOST_AHEAD, _MOST_AHEAD_ON_GPU = 8, 4
+# Decoding on the CPU is tried only by pipelines that hold less GPU memory than this, as it takes up to as much pinned
+# memory.
+_MOST_PINNED = 4 << 30
 
 
 def native_threads(settings: Settings, plan: Plan) -> int:
@@ -66,6 +69,12 @@ def _read(statistics: Statistics) -> Reading:
     return Reading(totals.waited_ns, sum(totals.native_ns.values()), report.memory_bytes())
 
 
+def _may_move_decoding(settings: Settings, plan: Plan) -> bool:
+    session = plan.session
+    moves = settings.chooses_decoding and plan.moves_decoding
+    return moves and session is not None and session.budget.peak < _MOST_PINNED
+
+
 class Runner:
     """The argument `iter_setup` of methods is the pipeline's method if its class overrides it, else None."""
 
@@ -75,7 +84,8 @@ class Runner:
         self.executor: Executor | None = None
         self.batch_size = settings.max_batch_size  # size of the batches requested from now on
         self.lock = threading.RLock()  # for building and running, as several threads may request batches
-        self.tuner: Tuner | None = None  # with `autotune`, once the pipeline is built
+        # Once the pipeline is built, with `autotune`, or if it chooses where to decode.
+        self.tuner: Tuner | None = None
         self._iter_setup_ended = self._primed = False
         # Batches requested and not taken, counted as in DALI. The executor makes others ahead.
         self.requested = 0
@@ -127,14 +137,16 @@ class Runner:
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
         executor.depth = settings.depth
-        if settings.autotune:
+        if settings.autotune or (plan.moves_decoding and settings.chooses_decoding and start_workers is None):
+            start = Setting(native_threads(settings, plan), settings.depth, settings.decode_on)
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
+            most = Setting(most_threads(settings, plan), depth if settings.ahead else settings.depth)
             self.tuner = Tuner(
-                Setting(native_threads(settings, plan), settings.depth, settings.decode_on),
-                Setting(most_threads(settings, plan), depth if settings.ahead else settings.depth),
+                start,
+                most if settings.autotune else None,
                 settings.memory_budget,
                 partial(_read, self.statistics),
-                plan.moves_decoding,
+                partial(_may_move_decoding, settings, plan),
             )
 
     @property
@@ -144,7 +156,7 @@ class Runner:
 
     @property
     def tried(self) -> list[str]:
-        """The history of `autotune`."""
+        """What was tried to make the pipeline faster, one line each."""
         return [] if self.tuner is None else list(self.tuner.history)
 
     @property
@@ -248,15 +260,19 @@ class Runner:
         return batches
 
     def _tune(self, tuner: Tuner, samples: int) -> None:
-        setting = tuner.took(samples)
-        if setting is not None:
-            assert self.executor is not None
-            if setting.num_threads != self.settings.num_threads:
-                self.executor.set_threads(setting.num_threads)
-            if self.executor.plan.session is not None:
-                self.executor.plan.session.decode_on = setting.decode_on
-            self.settings.set_tuned(*setting)
-            self.executor.depth = self.settings.depth
+        setting, settings, executor = tuner.took(samples), self.settings, self.executor
+        if setting is None:
+            return
+        assert executor is not None
+        settings.decode_on = setting.decode_on
+        if executor.plan.session is not None:
+            executor.plan.session.decode_on = setting.decode_on
+        if settings.autotune:
+            settings.set_tuned(setting.num_threads, setting.depth)
+            executor.depth = settings.depth
+            executor.set_threads(setting.num_threads)
+        else:
+            executor.set_threads(native_threads(settings, executor.plan))
 
     @property
     def _coming(self) -> int:

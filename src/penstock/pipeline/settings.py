@@ -112,7 +112,7 @@ class Settings:
         autotune: bool = False,
         cpu_budget: int | None = None,
         memory_budget: int | None = None,
-        decode_on: str = "gpu",
+        decode_on: str = "auto",
         workers: int | str | None = None,
         min_workers: int | None = None,
         max_workers: int | None = None,
@@ -164,17 +164,18 @@ class Settings:
                 raise ValueError(f"{name} takes a positive number; got {budget!r}")
         self.autotune = bool(autotune) or cpu_budget is not None or memory_budget is not None
         self.cpu_budget, self.memory_budget = cpu_budget, memory_budget
-        if decode_on not in PLACES:
-            raise ValueError(f"decode_on takes 'gpu', 'cpu' or 'both'; got {decode_on!r}")
-        self.decode_on = decode_on
+        if decode_on not in (*PLACES, "auto"):
+            raise ValueError(f"decode_on takes 'auto', 'gpu', 'cpu' or 'both'; got {decode_on!r}")
+        self.chooses_decoding = decode_on == "auto"
+        self.decode_on = "gpu" if self.chooses_decoding else decode_on  # the current choice
         if self.autotune and self.workers:
             raise ValueError("autotune is for pipelines without workers: leave out one of them")
         self.max_streams, self.default_cuda_stream_priority = max_streams, default_cuda_stream_priority
         self.enable_memory_stats, self.stream_policy, self.concurrency = enable_memory_stats, stream_policy, concurrency
 
-    def set_tuned(self, num_threads: int, depth: int, decode_on: str) -> None:
+    def set_tuned(self, num_threads: int, depth: int) -> None:
         """Replaces the given settings by those chosen by `autotune`."""
-        self.num_threads, self.decode_on = num_threads, decode_on
+        self.num_threads = num_threads
         self.depth = self.cpu_queue_size = self.prefetch_queue_depth = depth
 
     exec_dynamic, exec_separated = True, False  # the values of the DALI executor that is most like this one
@@ -194,12 +195,13 @@ class Settings:
         """The arguments to create the pipeline again, as JSON values."""
         same = (
             *("num_threads", "device_id", "seed", "exec_pipelined", "exec_async", "set_affinity"),
-            *("py_num_workers", "py_start_method", "enable_checkpointing", "decode_on"),
+            *("py_num_workers", "py_start_method", "enable_checkpointing"),
         )
         return {
             "batch_size": self.max_batch_size,
             "prefetch_queue_depth": self.cpu_queue_size,
             **{name: getattr(self, name) for name in same},
+            "decode_on": "auto" if self.chooses_decoding else self.decode_on,
             "on_error": self.policy.on_error,
             "max_errors": self.policy.max_errors,
             **{f"output_{k}": _plain(v) for k, v in self.demanded.items()},
@@ -221,7 +223,7 @@ class Configured:
     num_threads: int = _setting("num_threads", "Number of native threads that process samples.")
     device_id: int | None = _setting("device_id", "The GPU in use; None for none.")
     seed: int = _setting("seed", "The seed in use, also if none was given.")
-    decode_on: str = _setting("decode_on", 'Where mixed decoders decode images: "gpu", "cpu" or "both".')
+    decode_on: str = _setting("decode_on", 'Where mixed decoders now decode images: "gpu", "cpu" or "both".')
     prefetch_queue_depth: int | dict[str, int] | tuple[int, int] = _setting("prefetch_queue_depth", "As it was given.")
     is_restored_from_checkpoint: bool = _setting("is_restored")
     exec_dynamic: bool = _setting("exec_dynamic")

@@ -32,11 +32,12 @@ class Producer:
     def __init__(self, plan: Plan, policy: Policy, num_threads: int, record_timings: Callable[[Context], None]):
         self.plan, self.policy, self.record_timings = plan, policy, record_timings
         self.io = kernels.Pool(min(num_threads, _MAX_IO_THREADS))
-        self.set_threads(num_threads)
+        self.pool = kernels.Pool(num_threads)
 
     def set_threads(self, n: int) -> None:
         """Sets the number of native threads for batches made from now on."""
-        self.pool = kernels.Pool(n)
+        if n != self.pool.n:
+            self.pool = kernels.Pool(n)
 
     def stop_waiting(self) -> None:
         """The pipeline is closing: threads that wait for workers return."""

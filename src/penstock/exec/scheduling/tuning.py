@@ -2,8 +2,9 @@
 """Tunes the number of threads, of batches prepared ahead, and where mixed decoders decode, while a pipeline runs.
 
 The setting does not affect the batches, so trying is safe. A change is kept if the consumer gets more samples per
-second with it. While the consumer waits, the bottleneck is looked for. While it doesn't, a training on the same GPU may
-still lose by what decoding takes of it: then decoding on the CPU, of every other batch or of all, is compared.
+second with it. While the consumer waits, the bottleneck is looked for, with `autotune`. While it doesn't, a training on
+the same GPU may still lose by what decoding takes of it: then decoding on the CPU, of every other batch or of all, is
+compared.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ _GAIN = 1.03  # required speedup of a change
 _AGAIN_NS = 30_000_000_000  # time after which rejected settings are tried again
 _LINES = 40  # maximum length of the history
 _BUSY = 0.5  # busy share above which more threads are tried before more batches ahead
-# Decoding on the CPU instead of the GPU is worth a percent or two of a training, so it is measured for longer, and
-# between two measurements of the GPU.
+# Decoding on the CPU instead of the GPU is worth a percent or two of a training, so each place is measured for longer,
+# and the GPU before and after the others.
 _COMPARED_NS = 3_000_000_000
-_COMPARED_GAIN = 1.005
+_COMPARED_PASSED_OVER = 12  # the first ones also allocate memory
+_COMPARED_GAIN = 1.003
 _COMPARED_AGAIN_NS = 600_000_000_000
-PLACES = {"gpu": "", "both": ", decoding every other batch on the CPU", "cpu": ", decoding on the CPU"}
+PLACES = {
+    "gpu": "decoding on the GPU",
+    "both": "decoding every other batch on the CPU",
+    "cpu": "decoding on the CPU",
+}
 
 
 class Setting(NamedTuple):
@@ -36,13 +42,15 @@ class Setting(NamedTuple):
 
     def __str__(self) -> str:
         threads = "1 thread" if self.num_threads == 1 else f"{self.num_threads} threads"
-        return f"{threads}, {self.depth} batch{'es' * (self.depth > 1)} ahead{PLACES[self.decode_on]}"
+        decoding = "" if self.decode_on == "gpu" else f", {PLACES[self.decode_on]}"
+        return f"{threads}, {self.depth} batch{'es' * (self.depth > 1)} ahead{decoding}"
 
     def decoding_elsewhere(self) -> list[Setting]:
         return [self._replace(decode_on=place) for place in PLACES if place != self.decode_on]
 
-    def decoding_more_on_cpu(self) -> Setting:
-        return self._replace(decode_on="both" if self.decode_on == "gpu" else "cpu")
+    def decoding_more_on_cpu(self) -> list[Setting]:
+        places = list(PLACES)
+        return [self._replace(decode_on=place) for place in places[places.index(self.decode_on) + 1 :]]
 
 
 class Reading(NamedTuple):
@@ -54,8 +62,9 @@ class Reading(NamedTuple):
 
 
 class Tuner:
-    """`most` is the largest setting, `memory` the maximum number of bytes; `read` returns the current sums.
-    `moves_decoding`: whether the CPU can do what mixed decoders do, with equal pixels.
+    """`most` is the largest setting, or None to choose only where mixed decoders decode, while the consumer does not
+    wait; `memory` is the maximum number of bytes; `read` returns the current sums. `moves_decoding()`: whether the CPU
+    can do what mixed decoders do, with equal pixels.
 
     `history` lists the settings tried and their results, one per line.
     """
@@ -63,16 +72,18 @@ class Tuner:
     def __init__(
         self,
         start: Setting,
-        most: Setting,
+        most: Setting | None,
         memory: int | None,
         read: Callable[[], Reading],
-        moves_decoding: bool = False,
+        moves_decoding: Callable[[], bool] = lambda: False,
     ):
         self.setting = self._best = start
         self._moves_decoding = moves_decoding
-        self._compared: list[float] = []  # rates of the best setting, one with more on the CPU, and the best again
-        self._is_comparing, self._compare_from = False, 0
+        self._compared: list[tuple[Setting, float]] = []  # those measured, and their rates
+        self._to_compare: list[Setting] = []  # the one that is measured, and those to follow
+        self._compare_from = 0
         self._most, self._memory, self._read = most, memory, read
+        self._name: Callable[[Setting], str] = str if most is not None else lambda setting: PLACES[setting.decode_on]
         self.history: deque[str] = deque(maxlen=_LINES)
         self._best_rate = 0.0  # samples/s
         self._tried: set[Setting] = set()  # settings not better than the best one
@@ -94,21 +105,24 @@ class Tuner:
         waited = (sums.waited_ns - self._before.waited_ns) / ns
         busy = (sums.native_ns - self._before.native_ns) / ns / self.setting.num_threads
         rate, keeps_up = self._samples / ns * 1e9, waited < _KEEPS_UP
-        if self._is_comparing:
-            fits = self._fits(sums.memory)
-            if keeps_up and fits and ns < _COMPARED_NS:
+        if self._to_compare:
+            problem = "" if keeps_up else "the consumer waits"
+            problem = problem if self._fits(sums.memory) else f"{sums.memory / 1e6:,.0f} MB"
+            if not problem and ns < _COMPARED_NS:
                 self._window_ns += _WINDOW_NS  # the sums are not read for every batch
                 return None
-            chosen = self._compare(rate, keeps_up and fits, now)
+            chosen = self._compare(rate, problem, now)
         else:
             self._judge(rate, sums.memory)
             chosen = self._best
-            if not keeps_up and now >= self._idle_until:
+            if not keeps_up and self._most is None:
+                chosen = self._back_to_gpu(now)
+            elif not keeps_up and now >= self._idle_until:
                 chosen = self._another(busy, now)
             elif keeps_up and chosen.decode_on != "cpu" and now >= self._compare_from:
-                self._is_comparing = self._moves_decoding
+                self._to_compare = [chosen, *chosen.decoding_more_on_cpu(), chosen] if self._moves_decoding() else []
         changes, self.setting = chosen != self.setting, chosen
-        self._begin(_PASSED_OVER if changes else 0)
+        self._begin((_COMPARED_PASSED_OVER if self._to_compare else _PASSED_OVER) if changes else 0)
         return chosen if changes else None
 
     def _begin(self, passing_over: int) -> None:
@@ -120,7 +134,7 @@ class Tuner:
 
     def _judge(self, rate: float, memory: int) -> None:
         """Compares the measured setting with the best one, and keeps the better."""
-        what = f"{self.setting}: {rate:,.0f} samples/s"
+        what = f"{self._name(self.setting)}: {rate:,.0f} samples/s"
         if self.setting == self._best:
             if not self._best_rate:
                 self.history.append(f"{what}, to begin with")
@@ -136,32 +150,46 @@ class Tuner:
             self._best, self._best_rate = self.setting, rate
             self._tried.clear()
 
-    def _compare(self, rate: float, is_possible: bool, now: int) -> Setting:
-        """Goes on comparing the best setting with one that decodes more on the CPU, while the consumer does not wait
-        and the memory is enough. Returns the setting for the next measurement."""
-        more = self._best.decoding_more_on_cpu()
-        self._compared.append(rate)
-        if is_possible and len(self._compared) < 3:
-            return more if self.setting == self._best else self._best
-        is_better = False
-        if len(self._compared) > 1:
-            rate = self._compared[1]
-            is_better = is_possible and rate > _COMPARED_GAIN * max(self._compared[0], self._compared[2])
-            self.history.append(f"{more}: {rate:,.0f} samples/s: {'kept' if is_better else 'not kept'}")
-            if is_better:
-                self._best, self._best_rate = more, rate
-                self._tried.clear()
-        self._compared, self._is_comparing = [], False
-        self._compare_from = now if is_better else now + _COMPARED_AGAIN_NS
+    def _compare(self, rate: float, problem: str, now: int) -> Setting:
+        """Notes the rate of one of those compared, or why it can't be used. Returns the setting for the next
+        measurement."""
+        measured = self._to_compare.pop(0)
+        if problem:  # decoding more on the CPU would not be possible either
+            self.history.append(f"{self._name(measured)}: {rate:,.0f} samples/s, but {problem}: not kept")
+            self._to_compare = self._to_compare[-1:] if len(self._compared) > 1 else []
+        else:
+            self._compared.append((measured, rate))
+        if self._to_compare:
+            return self._to_compare[0]
+        compared, self._compared, self._compare_from = self._compared, [], now + _COMPARED_AGAIN_NS
+        if problem:
+            return self._best
+        others = dict(compared[1:-1])
+        chosen = max(others, key=others.__getitem__, default=self._best)
+        if chosen != self._best and others[chosen] > _COMPARED_GAIN * max(compared[0][1], rate):
+            self._best, self._best_rate = chosen, others[chosen]
+            self._tried.clear()
+        for setting, reached in others.items():
+            kept = "kept" if setting == self._best else "not kept"
+            self.history.append(f"{self._name(setting)}: {reached:,.0f} samples/s: {kept}")
+        return self._best
+
+    def _back_to_gpu(self, now: int) -> Setting:
+        """For a consumer that has to wait, if only the place of decoding may change."""
+        if self._best.decode_on != "gpu":
+            self._best = self._best._replace(decode_on="gpu")
+            self.history.append(f"{self._name(self._best)} again, as the consumer waits")
+            self._compare_from = now + _COMPARED_AGAIN_NS
         return self._best
 
     def _another(self, busy: float, now: int) -> Setting:
         """The next setting to try, starting with the likely bottleneck; the best one if none is left."""
         best, most = self._best, self._most
+        assert most is not None
         threads = [best._replace(num_threads=n) for n in (best.num_threads * 2, best.num_threads + 1)]
         depths = [best._replace(depth=best.depth + 1), best._replace(depth=best.depth + 2)]
         both = [best._replace(num_threads=best.num_threads * 2, depth=best.depth + 1)]
-        where = best.decoding_elsewhere() if self._moves_decoding else []
+        where = best.decoding_elsewhere() if self._moves_decoding() else []
         order = (*threads, *depths, *both, *where) if busy > _BUSY else (*depths, *threads, *both, *where)
         for setting in order:
             limited = setting._replace(
