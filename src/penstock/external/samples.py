@@ -365,7 +365,7 @@ def layout_for(i: int, declared: str | None, brought: str) -> str:
     return declared or brought
 
 
-def check_unchanged(batch: Batch, i: int, kinds: dict[int, tuple[np.dtype, int, str]]) -> None:
+def check_unchanged(batch: Batch, i: int, kinds: dict[int, tuple[np.dtype, int, str]], of: str) -> None:
     """Raises DataError if output i is not of the same kind as in the first batch, which `kinds` remembers."""
     now = batch.spec.dtype, batch.spec.ndim, batch.spec.layout
     was = kinds.setdefault(i, now)
@@ -377,7 +377,7 @@ def check_unchanged(batch: Batch, i: int, kinds: dict[int, tuple[np.dtype, int, 
     names = ("Type", "Number of dimensions", "Layout")
     what = " and ".join(n for n, a, b in zip(names, was, now) if a != b)
     raise DataError(
-        f"{what} of the data fed to the external source has changed from the previous iteration: output {i} had "
+        f"{what} of the {of} has changed from the previous iteration: output {i} had "
         f"{told[0]} so far and has {told[1]} now"
     )
 

@@ -360,7 +360,7 @@ class ExternalSource(Resumable, Source):
             if not len(b):
                 continue
             samples.check(b, i, of_output(v["dtype"], i), of_output(v["ndim"], i), b.spec.layout)
-            samples.check_unchanged(b, i, self.kinds)
+            samples.check_unchanged(b, i, self.kinds, "data fed to the external source")
 
     def _check_size(self, batches: list[Batch], n: int) -> None:
         if len(batches[0]) <= n:

@@ -151,7 +151,7 @@ def folders_of_files(root: str, patterns: Sequence[str]) -> tuple[FileNames, lis
     return FileNames(root, (names for _, names in parts)), counts
 
 
-def _lines(path: str) -> list[bytes]:
+def lines_of(path: str) -> list[bytes]:
     """The lines of a file list, without the mark that some editors put before UTF-8. Raises OSError."""
     try:
         text = storage.read(path)
@@ -162,7 +162,7 @@ def _lines(path: str) -> list[bytes]:
 
 def read_names(path: str, root: str | None) -> FileNames:
     """Files from a list with one path per line. Relative paths are in `root`, or in the list's folder."""
-    names = [line.rstrip() for line in _lines(path) if line.strip()]
+    names = [line.rstrip() for line in lines_of(path) if line.strip()]
     return FileNames(storage.folder_of(path) if root is None else root, [names])
 
 
@@ -172,7 +172,7 @@ _LINE = re.compile(rb"(.*\S)\s+([+-]?\d+)\s*")
 def read_list(path: str, root: str | None) -> tuple[FileNames, np.ndarray]:
     """Files and labels (int32) from lines of "path label". Relative paths are in `root`, or in the list's folder."""
     names, labels = [], []
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines_of(path), 1):
         match = _LINE.fullmatch(line)
         if match is not None:
             names.append(match[1])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import warnings
 import weakref
@@ -14,7 +13,7 @@ import numpy as np
 from ...core import kernels, storage
 from ...core.kernels import library
 from ...core.rows import address
-from ._file_names import FileNames, scan
+from ._file_names import FileNames, lines_of, scan
 from ._kept_tables import kept
 from ._scanning import progress
 
@@ -127,9 +126,8 @@ def find_files(who: str, v: dict[str, Any]) -> tuple[FileNames, np.ndarray | Non
 
 def _listed(who: str, path: str) -> tuple[FileNames, np.ndarray, Ranges]:
     names, labels, ranges = [], [], []
-    text = os.fsdecode(storage.read(path).removeprefix(codecs.BOM_UTF8))
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
+    for number, line in enumerate(lines_of(path), 1):
+        words = os.fsdecode(line).split()
         if not words:
             continue
         try:

@@ -163,4 +163,4 @@ class _Reading(Loading):
         if is_bad:
             return
         samples.check(batch, k, None, None, layout)
-        samples.check_unchanged(batch, k, self._reader.kinds)
+        samples.check_unchanged(batch, k, self._reader.kinds, "samples of the data set")
