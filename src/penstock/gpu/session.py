@@ -107,7 +107,7 @@ class Session:
             stream = self._streams.popleft()
             self._streams.append(stream)
             self.passes += 1
-        return GpuPass(self, stream)
+            return GpuPass(self, stream, self.passes)
 
     def host_memory(self, nbytes: int) -> Block:
         """Pinned host memory for data to be copied to the GPU."""
@@ -205,10 +205,11 @@ class Session:
 class GpuPass:
     """Shared by the stages of one batch: the stream, and objects to keep until the GPU is done."""
 
-    def __init__(self, session: Session, stream: Stream):
+    def __init__(self, session: Session, stream: Stream, number: int):
+        """`number` counts the session's passes."""
         self.session, self.stream = session, stream
-        self.decodes_on_cpu = session.decode_on == "cpu" or (session.decode_on == "both" and session.passes % 2 == 0)
-        self.is_timed = session.passes <= _TIMED_FIRST or session.passes % _TIMED_EVERY == 0
+        self.decodes_on_cpu = session.decode_on == "cpu" or (session.decode_on == "both" and number % 2 == 0)
+        self.is_timed = number <= _TIMED_FIRST or number % _TIMED_EVERY == 0
         # (node number, rows or None for all, number of rows, deferred_errors.DeferredErrors)
         self.deferred_errors: list[tuple[int, np.ndarray | None, int, Any]] = []
         self.doubted: dict[int, np.ndarray] = {}  # by node, mask (n,) of rows found irregular in the previous run
