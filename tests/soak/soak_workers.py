@@ -110,8 +110,8 @@ def state(checkpoint: bytes) -> dict:
 def run(
     folder: Path, seconds: float, seed: int, workers: str = "", every: float = 1.0, least: Mapping[str, int] = NOTHING
 ) -> Counter:
-    """What happened, in `seconds` or until it has happened at least so often (a minute more). `workers`: "auto" for Ray's, else
-    processes. AssertionError for a batch that is not what it should be."""
+    """What happened, in `seconds` or until it has happened at least so often (a minute more). `workers`: "auto" for
+    Ray's, else processes. AssertionError for a batch that is not what it should be."""
     rng = random.Random(seed)
     files = write_pictures(folder)
     server = SlowStore({f"p/{Path(f).name}": Path(f).read_bytes() for f in files}, random.Random(seed))
