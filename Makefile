@@ -37,7 +37,7 @@ PYTEST := $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --durations 20 --ign
 # as importing the framework takes seconds.
 PYTEST_BESIDE = TF_CPP_MIN_LOG_LEVEL=3 $(VENV)/$(1)/bin/python -m pytest -q $(2) tests/as_dali/test_face.py \
   tests/test_guide.py::test_guide tests/test_guide.py::test_page tests/test_docstrings.py tests/test_notebooks.py \
-  tests/test_typing.py -k "not (test_docstrings or test_notebooks or test_typing) or test_strict or $(3)"
+  tests/test_typing.py -k "not (test_docstrings or test_notebooks or test_typing) or $(3)"
 BESIDE_OTHERS := $(if $(AGAIN),-o cache_dir=build/test_cache --ignore=tests/arm --ignore=tests/test_wheel.py)
 SANITIZED = LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so.6)" PYTHONPATH=build/asan \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:abort_on_error=1$(1)

@@ -60,9 +60,11 @@ def train(args):
     mix = {"mixup": digits.mixup, "cutmix": digits.cutmix, None: None}[args.mix]
     batches, validation = loader(args, "train", training=True, mix=mix), loader(args, "val")
     model = ViT()
-    params = model.init(jax.random.key(0), jax.numpy.zeros((1, digits.SIZE, digits.SIZE, 3)))
+    params = jax.jit(model.init)(jax.random.key(0), jax.numpy.zeros((1, digits.SIZE, digits.SIZE, 3)))
     optimizer = optax.adamw(optax.cosine_onecycle_schedule(args.epochs * len(batches), 3e-3))
-    state = optimizer.init(params)
+    state = jax.jit(optimizer.init)(params)
+    # On the device explicitly, as batches are: otherwise the second step, with the results of the first, is compiled anew.
+    params, state = jax.device_put((params, state), jax.devices()[0])
 
     def loss_of(params, batch):
         return optax.softmax_cross_entropy(model.apply(params, batch["image"]), batch["target"]).mean()

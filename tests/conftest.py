@@ -12,6 +12,8 @@ import pytest
 
 # Several processes of pytest share the processor, which OpenMP's threads (PyTorch's) keep busy while they wait.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The small models of tests, also of those in processes of their own, take JAX longer to optimise than to run.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "emulator")]
 
 

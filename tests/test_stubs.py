@@ -2,20 +2,18 @@
 """The generated stubs have every operator with its arguments, and type checkers use them."""
 
 import ast
-import os
-import shutil
-import subprocess
-import sys
 
 import pytest
 
 from modules import ROOT, load
 from penstock.core.op import REGISTRY, snake_case
 from penstock.registry import places
+from type_checker import check, install
 
 pytestmark = pytest.mark.slow
 
 PROGRAM = """
+# mypy: allow-untyped-defs
 from penstock import fn, ops, pipeline_def, types
 
 @pipeline_def(batch_size=4, num_threads=2)
@@ -58,29 +56,6 @@ def test_those_beside_the_package_are_fresh(stubs):
     assert present == stubs.stubs(), "the stubs are stale; run `make stubs`"
 
 
-def test_a_type_checker_sees_them(stubs, tmp_path):
-    pytest.importorskip("mypy")
-    package = tmp_path / "src" / "penstock"
-    shutil.copytree(ROOT / "src" / "penstock", package, ignore=shutil.ignore_patterns("*.so", "*.pyi", "__pycache__"))
-    stubs.main(package)
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--check-untyped-defs",
-        "--config-file=",
-        f"--cache-dir={os.devnull}",
-        program,
-    ]
-    out = subprocess.run(command, cwd=tmp_path, env={"MYPYPATH": str(tmp_path / "src")}, capture_output=True, text=True)
-    assert 'Revealed type is "penstock.graph.node.DataNode"' in out.stdout, out.stdout + out.stderr
-    assert 'did you mean "brightness"' in out.stdout
-    assert 'Argument "brightness" to "brightness" has incompatible type "str"' in out.stdout
-    assert "Found 2 errors" in out.stdout, out.stdout
-
-
 DYNAMIC = """
 import numpy as np
 from penstock.experimental import dynamic as ndd
@@ -95,24 +70,31 @@ ndd.resize(one, sise=3)
 """
 
 
-@pytest.mark.slow
-def test_the_imperative_mode(stubs, tmp_path):
-    mypy = shutil.which("mypy")
-    if mypy is None:
-        pytest.skip("needs mypy")
-    files = {k: v for k, v in stubs.stubs().items() if k.startswith("experimental/dynamic/")}
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What a type checker prints about each program."""
+    pytest.importorskip("mypy")
+    folder, site = tmp_path_factory.mktemp("programs"), tmp_path_factory.mktemp("site")
+    programs = {"graph.py": PROGRAM, "imperative.py": DYNAMIC}
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+    install(site)
+    lines = check(folder, site, programs).splitlines()
+    return {name: "\n".join(x for x in lines if x.startswith(f"{name}:")) for name in programs}
+
+
+def test_a_type_checker_sees_them(printed):
+    out = printed["graph.py"]
+    assert 'Revealed type is "penstock.graph.node.DataNode"' in out, out
+    assert 'did you mean "brightness"' in out
+    assert 'Argument "brightness" to "brightness" has incompatible type "str"' in out
+    assert out.count("error:") == 2, out
+
+
+def test_the_imperative_mode(stubs, printed):
+    files = stubs.stubs()
     assert {"experimental/dynamic/__init__.pyi", "experimental/dynamic/io/file.pyi"} <= set(files)
-    package = tmp_path / "src" / "penstock"
-    shutil.copytree(ROOT / "src" / "penstock", package, ignore=shutil.ignore_patterns("*.so", "*.pyi", "__pycache__"))
-    for path, content in stubs.stubs().items():
-        (package / path).parent.mkdir(parents=True, exist_ok=True)
-        (package / path).write_text(content)
-    program = tmp_path / "program.py"
-    program.write_text(DYNAMIC)
-    options = ["--strict", "--ignore-missing-imports", "--follow-imports=silent", "--config-file="]
-    env = {**os.environ, "MYPYPATH": str(package.parent)}
-    command = [mypy, *options, f"--cache-dir={os.devnull}", str(program)]
-    out = subprocess.run(command, capture_output=True, text=True, env=env).stdout
+    out = printed["imperative.py"]
     found = [line for line in out.splitlines() if "Revealed" in line or "error" in line]
-    assert len(found) == 5 and "_batch.Batch" in found[0] and "_tensor.Tensor" in found[1], out
+    assert len(found) == 4 and "_batch.Batch" in found[0] and "_tensor.Tensor" in found[1], out
     assert 'Unexpected keyword argument "sise"' in found[2]

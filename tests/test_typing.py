@@ -4,32 +4,32 @@ public module, in which lines with a mistake have the expected error: `# found: 
 
 import importlib.util
 import inspect
-import os
 import re
-import shutil
-import subprocess
-import sys
 import typing
 from collections import defaultdict
 
 import pytest
 
 from modules import ROOT, load
+from type_checker import check, install
 
 TUTORIALS = sorted((ROOT / "examples").glob("*.ipynb"))
 PROGRAMS = sorted((ROOT / "tests" / "typed_programs").glob("*.py"))
+BESIDE = ("paddle",)  # installed in an environment of its own
 TYPED_BY = {"tensorflow": "tensorflow-stubs"}  # its types, which are enough, come in a package of their own
 
 
-def missing(path, text):
-    """The required modules that mypy cannot find here."""
+def required(path, text):
+    """The modules that a program needs."""
     if path.suffix == ".py":
         named = re.findall(r"^# requires: (.*)$", text, re.MULTILINE)
-        modules = named[0].split(", ") if named else []
-    else:
-        modules = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
-    names = [TYPED_BY.get(m, m) for m in modules if m != "penstock"]
-    return [n for n in names if importlib.util.find_spec(n) is None]
+        return named[0].split(", ") if named else []
+    return [m for m in re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) if m != "penstock"]
+
+
+def missing(modules):
+    """Those that mypy cannot find here."""
+    return [m for m in modules if importlib.util.find_spec(TYPED_BY.get(m, m)) is None]
 
 
 def by_line(output):
@@ -43,31 +43,33 @@ def by_line(output):
     return errors
 
 
-@pytest.mark.slow
-def test_strict(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
     pytest.importorskip("mypy")
-    folder, site, wanted = tmp_path / "programs", tmp_path / "site", {}
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("site")
+    install(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", [*BESIDE, "others"])
+def test_strict(framework, site, tmp_path):
+    """What needs a framework that is installed apart is checked there, by `make frameworks`, and nothing else again."""
+    wanted = {}
     program = load(ROOT / "tools" / "notebooks.py").program  # a tutorial is one script
     for path in [*TUTORIALS, *PROGRAMS]:
         text = path.read_text() if path.suffix == ".py" else program(path) + "\n"
-        if not missing(path, text):
-            (folder / f"{path.stem}.py").write_text(text)
+        modules = required(path, text)
+        if next((f for f in BESIDE if f in modules), "others") == framework and not missing(modules):
+            (tmp_path / f"{path.stem}.py").write_text(text)
             lines = enumerate(text.splitlines(), 1)
             wanted[path.stem] = {i: {m[1]} for i, line in lines if (m := re.search(r"# found: ([\w-]+)$", line))}
-    # penstock as installed, with the stubs of the current version.
-    leave = shutil.ignore_patterns("*.so", "*.pyi", "__pycache__")
-    shutil.copytree(ROOT / "src" / "penstock", site / "penstock", ignore=leave)
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    subprocess.run([sys.executable, ROOT / "tools" / "stubs.py", site / "penstock"], check=True, env=env)
-    env = {**os.environ, "PYTHONPATH": str(site), "HOME": str(tmp_path), "MYPY_CACHE_DIR": os.devnull}
-    files = sorted(f"{name}.py" for name in wanted)
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", *files]  # no configuration from anywhere
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
-    assert not done.stderr, done.stderr
-    found = by_line(done.stdout)
+    if not wanted:
+        pytest.skip(f"{framework} is not installed")
+    printed = check(tmp_path, site, sorted(f"{name}.py" for name in wanted))
+    found = by_line(printed)
     other = {name: (dict(found[name]), wanted[name]) for name in wanted if found[name] != wanted[name]}
-    assert not other, f"found and wanted: {other}\n{done.stdout}"
+    assert not other, f"found and wanted: {other}\n{printed}"
 
 
 def test_each_program_has_mistakes():

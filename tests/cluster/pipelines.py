@@ -28,7 +28,7 @@ def pictures(files, slow=False, **reader):
     whole = fn.decoders.image(data)
     small = fn.resize(whole, size=(16, 16))
     if slow:
-        small = fn.gaussian_blur(fn.resize(small, size=(700, 700)), window_size=31)
+        small = fn.gaussian_blur(fn.resize(small, size=(450, 450)), window_size=31)
     mirrored = fn.crop_mirror_normalize(small, mirror=fn.random.coin_flip(), mean=[100.0], std=[50.0])
     return whole, mirrored, labels
 

@@ -19,7 +19,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from object_server import ObjectServer  # noqa: E402
 
 SLOWEST_SECONDS = 0.2  # of the store, for a picture
 MOST_WORKERS = 4
+NOTHING: Mapping[str, int] = {}
 
 
 class SlowStore(ObjectServer):
@@ -59,8 +60,8 @@ def nobody() -> list[int]:
 
 
 class Chaos:
-    """Kills one of the current workers, whose pids `there` returns, about every `every` seconds, and sometimes stops
-    one."""
+    """Kills one of the current workers, whose pids `there` returns, about every `every` seconds, and stops one about
+    every 4.5 times of that."""
 
     def __init__(self, seed: int, every: float):
         self.there, self.done, self._every = nobody, Counter(), every
@@ -86,7 +87,7 @@ class Chaos:
             self._signal(signal.SIGKILL)
 
     def _stop(self) -> None:
-        while not self._over.wait(self._rng.uniform(1, 8)):
+        while not self._over.wait(self._rng.uniform(1, 8) * self._every):
             pid = self._signal(signal.SIGSTOP)
             self._over.wait(self._rng.uniform(0.1, 4))
             if pid and exists(pid):
@@ -106,9 +107,11 @@ def state(checkpoint: bytes) -> dict:
     return found
 
 
-def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float = 1.0) -> Counter:
-    """What happened. `workers`: "auto" for Ray's, else processes. AssertionError for a batch that is not what it should
-    be."""
+def run(
+    folder: Path, seconds: float, seed: int, workers: str = "", every: float = 1.0, least: Mapping[str, int] = NOTHING
+) -> Counter:
+    """What happened, in `seconds` or until it has happened at least so often (a minute more). `workers`: "auto" for
+    Ray's, else processes. AssertionError for a batch that is not what it should be."""
     rng = random.Random(seed)
     files = write_pictures(folder)
     server = SlowStore({f"p/{Path(f).name}": Path(f).read_bytes() for f in files}, random.Random(seed))
@@ -118,21 +121,26 @@ def run(folder: Path, seconds: float, seed: int, workers: str = "", every: float
     plain = pictures(files, **how)
     chaos, happened, seen, saved = Chaos(seed, every), Counter(), [], None
     end = time.monotonic() + seconds
+
+    def is_over() -> bool:
+        late, so_far = time.monotonic() - end, happened + chaos.done
+        return late > 60 or (late > 0 and all(so_far[k] >= n for k, n in least.items()))
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            while time.monotonic() < end:
+            while not is_over():
                 crewed = pictures(urls, **how, workers=workers or rng.randint(1, MOST_WORKERS), checkpoint=saved)
                 crewed.build()
                 chaos.there = lambda pipe=crewed: pids(pipe)
-                for _ in range(rng.randint(1, 120)):
+                for _ in range(rng.randint(1, 60)):
                     a, b = plain.run(), crewed.run()
                     assert_same(values(a), values(b), happened["batches"])
                     saved = crewed.checkpoint()
                     assert state(plain.checkpoint()) == state(saved)
                     seen += [int(np.asarray(x)[0]) for x in b[2]]
                     happened["batches"] += 1
-                    if time.monotonic() > end:
+                    if is_over():
                         break
                 chaos.there = nobody
                 crewed.close()

@@ -10,7 +10,7 @@ from .progress import LoaderSpeed, pipelines_of
 try:
     from lightning.pytorch import Callback
 except ImportError:  # the older package
-    from pytorch_lightning import Callback  # type: ignore[assignment, unused-ignore]
+    from pytorch_lightning import Callback  # type: ignore[assignment, no-redef, unused-ignore]
 
 __all__ = ["LoaderProgress"]
 
