@@ -90,23 +90,26 @@ def rgb(frame, is_centred=False):
             far = np.clip(np.where(row % 2, near + 1, near - 1), 0, len(c) - 1)
             c = 0.75 * c[near] + 0.25 * c[far]
         if c.shape[1] < width:
-            column = np.arange(width)
-            near = column // 2
-            if is_centred:
-                far = np.clip(np.where(column % 2, near + 1, near - 1), 0, c.shape[1] - 1)
-                c = 0.75 * c[:, near] + 0.25 * c[:, far]
-            else:
-                far = np.clip(near + column % 2, 0, c.shape[1] - 1)
-                c = 0.5 * c[:, near] + 0.5 * c[:, far]
+            even, odd = c[:, : -(-width // 2)], c[:, : width // 2]
+            before = np.concatenate([c[:, :1], c[:, :-1]], 1)[:, : even.shape[1]]
+            behind = np.concatenate([c[:, 1:], c[:, -1:]], 1)[:, : odd.shape[1]]
+            c = np.empty((height, width))
+            c[:, ::2] = 0.75 * even + 0.25 * before if is_centred else even
+            c[:, 1::2] = 0.75 * odd + 0.25 * behind if is_centred else 0.5 * odd + 0.5 * behind
         return c
 
     most, step = 2.0**bits - 1, 2.0 ** (bits - 8)
     if frame.color_range == 2 or "yuvj" in name:
-        luma, blue, red = y / most, (spread(u) - 128 * step) / most, (spread(v) - 128 * step) / most
+        luma, (blue, red) = y / most, (spread((c - 128 * step) / most) for c in (u, v))
     else:
-        luma = (y / step - 16) / 219
-        blue, red = ((spread(c) / step - 128) / 224 for c in (u, v))
+        luma = (y - 16 * step) / (219 * step)
+        blue, red = (spread((c - 128 * step) / (224 * step)) for c in (u, v))
     kr, kb = LUMA[_AV_MATRICES.get(int(frame.colorspace), "bt601")]
     r, b = luma + 2 * (1 - kr) * red, luma + 2 * (1 - kb) * blue
     g = (luma - kr * r - kb * b) / (1 - kr - kb)
-    return np.clip(np.rint(np.stack([r, g, b], -1) * 255), 0, 255).astype("u1")
+    pixels = np.empty((height, width, 3), "u1")
+    for i, values in enumerate((r, g, b)):
+        values *= 255
+        np.rint(values, out=values)
+        pixels[..., i] = np.clip(values, 0, 255, out=values)
+    return pixels

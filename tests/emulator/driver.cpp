@@ -364,7 +364,7 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     if (status()) return;
     std::lock_guard<std::mutex> lock(kernels);
     static Fibers &fibers = *new Fibers;
-    static unsigned long long slots[1024];
+    static unsigned long long slots[2][1024];
     std::vector<unsigned long long> dynamic(shared / 8 + 2);
     EmulatedContext &c = *f->context;
     c.threads = {bx, by, bz}, c.blocks = {gx, gy, gz};

@@ -40,7 +40,9 @@ class Fibers {
           waiting += fibers_[end].state == kAtWarp;
           ready = ready && (fibers_[end].state == kAtWarp || fibers_[end].state == kDone);
         }
-        if (ready && waiting) go_on(i, end, kAtWarp), progress++;
+        if (!ready || !waiting) continue;
+        context_->turns[fibers_[i].linear / 32] ^= 1;
+        go_on(i, end, kAtWarp), progress++;
       }
       if (!progress) return "threads wait at different barriers";
     }

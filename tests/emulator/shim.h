@@ -2,6 +2,11 @@
 // CUDA C++ as seen by a C++ compiler: what the kernels use of it, for the emulated device. Threads of a block are
 // fibers of one host thread, so that shared memory is static memory and atomics are plain operations.
 #pragma once
+// The special functions of C++17, which no kernel uses, are half of <cmath>, and it of what each compilation reads.
+#if __has_include(<bits/c++config.h>)
+#include <bits/c++config.h>
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS
+#endif
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -109,12 +114,11 @@ inline T exchanged(T value, int lane) {
   static_assert(sizeof(T) <= 8, "");
   unsigned long long bits = 0;
   memcpy(&bits, &value, sizeof value);
-  unsigned long long *slots = emulated_context.slots;
   const int mine = emulated_context.linear;
+  unsigned long long *slots = emulated_context.slots[emulated_context.turns[mine / 32]];
   slots[mine] = bits;
   emulated_context.wait(1);
   bits = slots[(mine & ~31) + (lane & 31)];
-  emulated_context.wait(1);
   memcpy(&value, &bits, sizeof value);
   return value;
 }
@@ -137,13 +141,12 @@ inline T __shfl_up_sync(unsigned, T v, unsigned by, int width = 32) {
   return exchanged(v, (lane & (width - 1)) >= (int)by ? lane - (int)by : lane);
 }
 inline unsigned __ballot_sync(unsigned, int predicate) {
-  unsigned long long *slots = emulated_context.slots;
   const int mine = emulated_context.linear, n = (int)(blockDim.x * blockDim.y * blockDim.z);
+  unsigned long long *slots = emulated_context.slots[emulated_context.turns[mine / 32]];
   slots[mine] = predicate != 0;
   emulated_context.wait(1);
   unsigned bits = 0;
   for (int i = 0; i < 32 && (mine & ~31) + i < n; i++) bits |= (unsigned)slots[(mine & ~31) + i] << i;
-  emulated_context.wait(1);
   return bits;
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }

@@ -3,8 +3,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +43,9 @@ except compile.CompilerMissing as e:
     sys.exit(77)
 if compile.version() >= (13, 0):  # whose optimizers take two thirds of the time; what they make is for `make gpu-test`
     compile.OPTIONS += ("--Ofast-compile=max",)
-jobs = [(s, e, a) for s, e in json.load(sys.stdin) for a in ("sm_75", "sm_90")]
-for source, entry, arch in jobs:
-    compile._compile(source, entry, arch)
+for source, entry, targets in json.load(sys.stdin):
+    for target in targets:
+        compile._compile(source, entry, target)
 """
 
 
@@ -135,6 +137,40 @@ def real_compiler(version: str) -> str:
     return found[0]
 
 
+def together(sources):
+    """Launches that include the same files as one program, each in a namespace: most of the time is the files'."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for source, entry in sources:
+        includes = re.match(r"(?:#.*\n)*", source).group()
+        groups.setdefault(includes, []).append((source.removeprefix(includes), entry))
+    for includes, launches in groups.items():
+        texts = [
+            f"namespace n{i} {{\n{text.replace(f' {entry}(', f' {entry}_{i}(')}}}\n"
+            for i, (text, entry) in enumerate(launches)
+        ]
+        yield includes + "".join(texts), launches[0][1]
+
+
+def has_code_of_architectures(text):
+    """Whether a text, or a file that it includes, has code that is not compiled for all architectures."""
+    return bool(re.search("__CUDA_ARCH__ *[<>=]", text)) or any(map(_has_code_of_architectures, _included(text)))
+
+
+def _included(text):
+    return re.findall('^#include "(.*)"', text, re.M)
+
+
+@cache
+def _has_code_of_architectures(file):
+    return has_code_of_architectures((Path(kernels.ROOT) / file).read_text())
+
+
+def targets(text):
+    """Machine code for the oldest architecture, which takes most of the time; for a newer one only where it may differ,
+    else PTX."""
+    return "sm_75", "sm_90" if has_code_of_architectures(text) else "compute_90"
+
+
 PARTS = {"painted": lambda: of(painted()), "at places": lambda: of(at_places()), "others": sources}
 
 
@@ -144,9 +180,10 @@ def test_the_real_compiler_takes_them(version, part, tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PENSTOCK_NVRTC", "PENSTOCK_CUDA"))}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
     environment |= {"PENSTOCK_NVRTC": real_compiler(version), "XDG_CACHE_HOME": str(tmp_path)}
+    jobs = [(source, entry, targets(source)) for source, entry in together(PARTS[part]())]
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT],
-        input=json.dumps(PARTS[part]()),
+        input=json.dumps(jobs),
         text=True,
         capture_output=True,
         env=environment,

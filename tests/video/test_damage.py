@@ -65,28 +65,40 @@ def main(seed: str, *paths: str) -> None:
     print(json.dumps({paths[i]: frames_of(Path(paths[i])) for i in order}))
 
 
+@pytest.fixture(scope="module")
+def damaged_videos(tmp_path_factory):
+    """The files by the name of the video, the first of them as it was; and what two other processes read, in other
+    orders and in memory with other contents."""
+    paths = {name: [tmp_path_factory.mktemp("damaged") / str(i) for i in range(N_DAMAGED)] for name in VIDEOS}
+    for name in VIDEOS:
+        data = clip(n=N, size=SIZE, **VIDEOS[name])
+        for seed, path in enumerate(paths[name]):
+            path.write_bytes(damaged(data, seed) if seed else data)
+    code = f"import sys; sys.path[:0] = {sys.path!r}; import test_damage; test_damage.main(*sys.argv[1:])"
+    read = [
+        subprocess.run(
+            [sys.executable, "-c", code, seed, *(str(path) for name in VIDEOS for path in paths[name])],
+            cwd=Path(__file__).parent,
+            env={**os.environ, "MALLOC_PERTURB_": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    return paths, [json.loads(text) for text in read]
+
+
 @pytest.mark.parametrize("name", VIDEOS)
-def test_the_same_bytes_in_each_run(tmp_path, name):
-    data = clip(n=N, size=SIZE, **VIDEOS[name])
-    paths = [tmp_path / str(seed) for seed in range(N_DAMAGED)]
-    for seed, path in enumerate(paths):
-        path.write_bytes(damaged(data, seed) if seed else data)
-    want, n_decoded = {}, 0
+def test_the_same_bytes_in_each_run(damaged_videos, name):
+    of_all, read = damaged_videos
+    paths, want, n_decoded = of_all[name], {}, 0
     for path in paths:
         want[str(path)] = found = frames_of(path)
         assert found[1:] in ([], found[1:2] * 2), f"iterating over {path.name} and [:] differ"
         n_decoded += len(found) == 3 and found[1] != want[str(paths[0])][1]
     assert n_decoded >= 3
-    code = f"import sys; sys.path[:0] = {sys.path!r}; import test_damage; test_damage.main(*sys.argv[1:])"
-    for seed in ("1", "2"):
-        ran = subprocess.run(
-            [sys.executable, "-c", code, seed, *map(str, paths)],
-            cwd=Path(__file__).parent,
-            env={**os.environ, "MALLOC_PERTURB_": seed},  # new memory has other contents
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        assert json.loads(ran.stdout) == want
+    for found in read:
+        assert {path: found[path] for path in want} == want
 
 
 def test_a_damaged_video_does_not_change_the_next(tmp_path):
