@@ -3,6 +3,7 @@
 not change the report. `--part 3/8` runs every eighth test from the third on; the last of the eight writes the
 report."""
 
+import gc
 import os
 import platform
 
@@ -52,6 +53,7 @@ def dali():
     if not oracle.load_dali():
         pytest.skip("the real DALI is not installed; `make conformance` installs it")
     oracle.store_no_tracebacks()
+    gc.set_threshold(20_000, 20, 20)  # DALI rewrites programs as trees of objects, which collections would traverse
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -178,10 +178,11 @@ def _connection(options: Mapping[str, Any]) -> Connection:
 
     from .store_options import VARIABLES
 
-    variables = {k: v for k, v in os.environ.items() if k.startswith(VARIABLES)}
+    # Each value that is looked up is decoded, so not all are.
+    variables = {k: os.environ.get(k) for k in os.environ if k.startswith(VARIABLES)}
     text = json.dumps([options, variables], sort_keys=True, default=repr)
     key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    return _connections.setdefault(key, Connection(options))
+    return _connections.get(key) or _connections.setdefault(key, Connection(options))
 
 
 class Storage:

@@ -20,7 +20,7 @@ def draw(boxes, n=1500, seed=3, library=None, labels=None, **kwargs):
         return tuple(fn.random_bbox_crop(*fed, **kwargs))
 
     anchor, shape, *more = pipe().run()
-    rows = np.hstack([np.stack([x.at(i) for i in range(n)]) for x in (anchor, shape)])
+    rows = np.hstack([np.array(x.as_array()) for x in (anchor, shape)])
     return rows, *([np.array(x.at(i)) for i in range(n)] for x in more)
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 
 import numpy as np
@@ -209,9 +208,14 @@ def test_a_server_that_was_away(server, capfd, monkeypatch):
     url, objects = server.url, server.objects
     pipe = build(server, ["d/0?signature=a-secret", "d/1?signature=a-secret"], 2)
     pipe.run()
-    away = threading.Event()
-    server.fault = lambda path, number: None if away.is_set() else "hangup"
-    threading.Timer(10, away.set).start()  # behind 3 s the next try says so, and waits grow by jitter
+    tried = []
+
+    def fault(path, number):
+        """Until a try after more than 3 s, which says so."""
+        tried.append(time.monotonic())
+        return None if any(t - tried[0] > 3.5 for t in tried[:-1]) else "hangup"
+
+    server.fault = fault
     assert contents(pipe, 4) == 4 * [objects["d/0"], objects["d/1"]]
     said = [line for line in capfd.readouterr().err.splitlines() if "trying again" in line]
     assert len(said) == 1 and said[0].startswith(f"penstock: {url}/d/") and "secret" not in said[0]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from test_url_clouds import connection
 
+import object_server
 from cloud_servers import AzureServer, GoogleServer
 from object_server import ObjectServer, serving
 from optional_packages import needs
@@ -18,9 +19,11 @@ PATIENT = {"hedge_after": None, "client_options": {"read_timeout": "900s", "time
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch):
+    """Three folders of three pages each; small, as reading the objects takes longer than listing them."""
     storage._connections.clear()
-    with serving({f"b/{c}/{i:03}.jpg": b"%s %d" % (c.encode(), i) for c in "xyz" for i in range(250)}) as s:
+    monkeypatch.setattr(object_server, "PAGE", 20)
+    with serving({f"b/{c}/{i:03}.jpg": b"%s %d" % (c.encode(), i) for c in "xyz" for i in range(50)}) as s:
         yield s
 
 
@@ -28,7 +31,7 @@ def options(server, **more):
     return {"endpoint": server.url, "aws_skip_signature": "true", **PATIENT, **more}
 
 
-def epoch(server, root="s3://b", n=750, cache=None, **more):
+def epoch(server, root="s3://b", n=150, cache=None, **more):
     """The contents and labels of an epoch."""
 
     @pipeline_def(batch_size=n, num_threads=2, storage_options=options(server, **more), cache=cache)
@@ -41,13 +44,13 @@ def epoch(server, root="s3://b", n=750, cache=None, **more):
 
 
 def expected(server):
-    return list(server.objects.values()), sorted([0, 1, 2] * 250)
+    return list(server.objects.values()), sorted([0, 1, 2] * 50)
 
 
 def test_folders_of_many_pages(server):
     assert epoch(server) == expected(server)
     listed = [p for p, n in server.asked.items() if p in ("b", "b/")]
-    assert sum(server.asked[p] for p in listed) == 1 + 3 * 3, "a request for a page of 100 keys"
+    assert sum(server.asked[p] for p in listed) == 1 + 3 * 3, "a request for a page of 20 keys"
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["sorted", "unsorted"])
@@ -102,8 +105,8 @@ def test_folders_and_markers_are_left_out(server):
 
 def test_a_folder_that_has_mostly_folders(server, monkeypatch):
     """Nested objects are not listed completely."""
-    monkeypatch.setattr(listings, "_MOST_DEEPER", 50)
-    monkeypatch.setattr(listings, "_PER_PAGE", 100)
+    monkeypatch.setattr(listings, "_MOST_DEEPER", 10)
+    monkeypatch.setattr(listings, "_PER_PAGE", 20)
     server.objects |= {"b/1": b"", "b/zz": b"12"}
     server.objects = dict(sorted(server.objects.items()))
     server.asked.clear()
@@ -135,13 +138,13 @@ def test_used_again_while_it_is_young_enough(server, tmp_path):
     assert server.asked == before, "nothing at all is asked for"
     server.objects["b/z/999.jpg"] = b"new"
     assert epoch(server, cache=cache, listing_age="1h") == (list(server.objects.values())[:-1], expected(server)[1])
-    assert epoch(server, n=751, cache=cache)[0] == list(server.objects.values()), "without the option it is listed"
+    assert epoch(server, n=151, cache=cache)[0] == list(server.objects.values()), "without the option it is listed"
     for path in Path(cache, "listings").iterdir():  # as after two hours
         with np.load(path) as file:
             columns = {**file}
         np.savez(path, **{**columns, "begun": columns["begun"] - 7200})
-    assert epoch(server, n=751, cache=cache, listing_age="1h")[0] == list(server.objects.values())
-    assert epoch(server, n=751, cache=cache, listing_age=datetime_of(hours=1))[0] == list(server.objects.values())
+    assert epoch(server, n=151, cache=cache, listing_age="1h")[0] == list(server.objects.values())
+    assert epoch(server, n=151, cache=cache, listing_age=datetime_of(hours=1))[0] == list(server.objects.values())
 
 
 def datetime_of(**arguments):

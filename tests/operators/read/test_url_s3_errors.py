@@ -34,16 +34,16 @@ def call(url, body):
     urllib.request.urlopen(request, timeout=60).close()
 
 
-@pytest.fixture
-def account(tmp_path, monkeypatch):
-    """A bucket in moto, which asks for credentials, and those of two users and of a role."""
+@pytest.fixture(scope="module")
+def server():
+    """Moto, which asks for credentials, with a bucket, and those of two users and of a role. One for all tests, as it
+    takes long to start and to end."""
     boto3 = pytest.importorskip("boto3")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    storage._connections.clear()
-    with moto(tmp_path) as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        s3, iam, sts = (boto3.client(service, endpoint_url=url) for service in ("s3", "iam", "sts"))
-        s3.create_bucket(Bucket="bucket")
+    keys = {"aws_access_key_id": "an-id", "aws_secret_access_key": "a-secret", "region_name": "us-east-1"}
+    with moto() as url:
+        s3, iam, sts = (boto3.client(service, endpoint_url=url, **keys) for service in ("s3", "iam", "sts"))
+        for bucket in ("bucket", "records"):
+            s3.create_bucket(Bucket=bucket)
         for key, content in CONTENT.items():
             s3.put_object(Bucket="bucket", Key=key, Body=content)
         users = {}
@@ -54,13 +54,21 @@ def account(tmp_path, monkeypatch):
         role = iam.create_role(RoleName="role", AssumeRolePolicyDocument=policy([]))["Role"]["Arn"]
         iam.put_role_policy(RoleName="role", PolicyName="p", PolicyDocument=policy(EVERYTHING))
         users["role"] = sts.assume_role(RoleArn=role, RoleSessionName="session")["Credentials"]
-        s3 = boto3.client("s3", endpoint_url=url, **of(users["reader"]))
+        s3 = boto3.client("s3", endpoint_url=url, **{**keys, **of(users["reader"])})
         try:
             call(f"{url}/moto-api/reset-auth", "0")  # from now on
             yield SimpleNamespace(url=url, s3=s3, users=users)
         finally:
             call(f"{url}/moto-api/reset-auth", "inf")
             call(f"{url}/moto-api/reset", "")
+
+
+@pytest.fixture
+def account(server, monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    storage._connections.clear()
+    return server
 
 
 def of(user, **other):
@@ -155,7 +163,8 @@ def one_denied(account):
     """The bucket denies d/1 to everybody."""
     statement = {"Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/d/1"}
     account.s3.put_bucket_policy(Bucket="bucket", Policy=policy([statement]))
-    return account
+    yield account
+    account.s3.delete_bucket_policy(Bucket="bucket")
 
 
 @pytest.mark.parametrize("url", BAD)
@@ -192,8 +201,8 @@ def test_a_record_beyond_the_end(account, tmp_path, size, error, on_error):
     """Of a file that was written anew since its index was read."""
     tfrecords(tmp_path / "r")
     for path in (tmp_path / "r").iterdir():
-        account.s3.put_object(Bucket="bucket", Key=f"r/{path.name}", Body=path.read_bytes())
-    paths = {k: [f"s3://bucket/r/{i}.{e}" for i in range(2)] for k, e in (("path", "tfrecord"), ("index_path", "idx"))}
+        account.s3.put_object(Bucket="records", Key=f"r/{path.name}", Body=path.read_bytes())
+    paths = {k: [f"s3://records/r/{i}.{e}" for i in range(2)] for k, e in (("path", "tfrecord"), ("index_path", "idx"))}
 
     @pipeline_def(batch_size=30, num_threads=2, storage_options=of(account.users["reader"]), on_error=on_error)
     def pipe():
@@ -202,11 +211,11 @@ def test_a_record_beyond_the_end(account, tmp_path, size, error, on_error):
     begin = time.monotonic()
     built = pipe()
     built.build()
-    account.s3.put_object(Bucket="bucket", Key="r/0.tfrecord", Body=(tmp_path / "r/0.tfrecord").read_bytes()[:size])
+    account.s3.put_object(Bucket="records", Key="r/0.tfrecord", Body=(tmp_path / "r/0.tfrecord").read_bytes()[:size])
     if on_error == "raise":
         with pytest.raises(RuntimeError, match=error) as caught:
             built.run()
-        assert "s3://bucket/r/0.tfrecord, record 0" in str(caught.value)
+        assert "s3://records/r/0.tfrecord, record 0" in str(caught.value)
     else:
         assert np.ravel(built.run()[0].as_array()).tolist() == list(range(15)), "those of the other file"
         assert any(re.search(error, str(e)) for e in built.errors())

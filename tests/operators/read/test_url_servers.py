@@ -59,7 +59,7 @@ def running(command, url):
 
 
 @contextlib.contextmanager
-def moto(folder):
+def moto(folder=None):
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -78,7 +78,7 @@ def seaweedfs(folder):
     store.mkdir()
     parts = [part + kind for part in ("master", "volume", "filer", "s3") for kind in (".port", ".port.grpc")]
     ports = {part: free_port() for part in parts}
-    command = [weed, "server", "-s3", f"-dir={store}", "-ip=127.0.0.1", "-master.telemetry=false", "-volume.max=20"]
+    command = [weed, "server", "-s3", f"-dir={store}", "-ip=127.0.0.1", "-master.telemetry=false", "-volume.max=60"]
     url = f"http://127.0.0.1:{ports['s3.port']}"
     with running(command + [f"-{part}={port}" for part, port in ports.items()], url):
         yield url
@@ -113,20 +113,29 @@ def put(url, folder, bucket):
     return client
 
 
-@pytest.fixture(params=SERVERS)
-def place(request, tmp_path, monkeypatch):
-    """A data set of files and one of shards, each as local folder and URL."""
+@pytest.fixture(params=SERVERS, scope="module")
+def server(request, tmp_path_factory):
+    """A folder, the URL of a server (nginx serves the folder), and its name. One for all tests: they take seconds to
+    start."""
+    folder = tmp_path_factory.mktemp("server")
+    with globals()[request.param](folder) as url:
+        yield folder, url, request.param
+
+
+@pytest.fixture
+def place(server, monkeypatch):
+    """A data set of files and one of shards, each as local folder and URL. Each test has its own."""
+    folder, url, kind = server
     storage._connections.clear()
-    data = tmp_path / "data"
+    own = f"data-{len(list(folder.iterdir()))}"
+    data = folder / own
     files(data)
     shards(data / "shards")
-    with globals()[request.param](tmp_path) as url:
-        if request.param == "nginx":
-            yield data, f"{url}/data", None
-            return
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        pytest.importorskip("boto3")
-        yield data, "s3://bucket", put(url, data, "bucket")
+    if kind == "nginx":
+        return data, f"{url}/{own}", None
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    pytest.importorskip("boto3")
+    return data, f"s3://{own}", put(url, data, own)
 
 
 def test_same_as_files(place):
@@ -155,7 +164,7 @@ def test_cp(place, tmp_path):
     (data / "large").write_bytes(large)
     if client:
         assert main(["cp", str(data / "large"), f"{at}/large"]) == 0
-        assert client.head_object(Bucket="bucket", Key="large")["ETag"].strip('"').endswith("-3")
+        assert client.head_object(Bucket=data.name, Key="large")["ETag"].strip('"').endswith("-3")
     assert main(["cp", f"{at}/large", str(tmp_path / "back")]) == 0
     assert (tmp_path / "back").read_bytes() == large
 
@@ -194,7 +203,7 @@ def test_a_later_run_with_a_cache(place, tmp_path):
     assert read() == (want, 0)
     want[0] = b"changed"
     if client:
-        client.put_object(Bucket="bucket", Key="list.txt", Body=want[0])
+        client.put_object(Bucket=data.name, Key="list.txt", Body=want[0])
     else:
         (data / "list.txt").write_bytes(want[0])
     assert read()[0] == want
