@@ -67,7 +67,7 @@ def main():
     args = parser.parse_args()
     model, optimizer = Classifier(args.classes), optax.adamw(3e-3)
     parameters = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, args.size, args.size, 3)))
-    # On the device explicitly, as batches are: otherwise the second step, with the results of the first, is compiled anew.
+    # On the device explicitly, as batches are: otherwise the second step, with results of the first, is compiled anew.
     parameters, state = jax.device_put((parameters, optimizer.init(parameters)), jax.devices()[0])
 
     @jax.jit

@@ -63,7 +63,7 @@ def train(args):
     params = jax.jit(model.init)(jax.random.key(0), jax.numpy.zeros((1, digits.SIZE, digits.SIZE, 3)))
     optimizer = optax.adamw(optax.cosine_onecycle_schedule(args.epochs * len(batches), 3e-3))
     state = jax.jit(optimizer.init)(params)
-    # On the device explicitly, as batches are: otherwise the second step, with the results of the first, is compiled anew.
+    # On the device explicitly, as batches are: otherwise the second step, with results of the first, is compiled anew.
     params, state = jax.device_put((params, state), jax.devices()[0])
 
     def loss_of(params, batch):

@@ -35,15 +35,26 @@ def accuracies(example, *options, **kwargs):
     return [float(x) for x in run(example, *options, pattern=pattern, **kwargs)]
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The digits, for examples that need not write them themselves."""
+    for module in ("sklearn", "PIL"):
+        pytest.importorskip(module)
+    folder = tmp_path_factory.mktemp("digits")
+    load(ROOT / "examples" / "digits.py").write(folder)
+    return folder
+
+
 @pytest.mark.slow
-def test_resnet_of_two_processes():
-    found = accuracies("resnet_ddp.py", "--epochs", 3, "--mix", "mixup", needs=["torch"], processes=2)
+def test_resnet_of_two_processes(written):
+    options = ["--data", written, "--epochs", 3, "--mix", "mixup"]
+    found = accuracies("resnet_ddp.py", *options, needs=["torch"], processes=2)
     assert len(found) == 3 and found[-1] > 0.8
 
 
 @pytest.mark.slow
-def test_vit_in_flax():
-    found = accuracies("vit_digits_flax.py", "--epochs", 3, needs=["jax", "flax", "optax"])
+def test_vit_in_flax(written):
+    found = accuracies("vit_digits_flax.py", "--data", written, "--epochs", 3, needs=["jax", "flax", "optax"])
     assert len(found) == 3 and found[-1] > 0.6
 
 

@@ -108,7 +108,8 @@ def ssd_coco(folder, patch):
     program, small = example("ssd_coco", patch, ["torch"]), once(folder, "small", shrink)
     patch.setattr(program, "HERE", small)
     program.write_annotations(folder / "instances.json")
-    return program.training, {"images": str(small / "data"), "annotations": str(folder / "instances.json"), "batch_size": 2}
+    files = {"images": str(small / "data"), "annotations": str(folder / "instances.json")}
+    return program.training, {**files, "batch_size": 2}
 
 
 def action_recognition(folder, patch):

@@ -192,14 +192,15 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
   }
 }
 
-void RemoteQueue::take(RemoteTask *task) {
+bool RemoteQueue::take(RemoteTask *task, double most_s) {
   std::unique_lock<std::mutex> lock(mutex_);
-  to_take_.wait(lock, [&] { return !queue_.empty(); });
+  if (!to_take_.wait_for(lock, std::chrono::duration<double>(most_s), [&] { return !queue_.empty(); })) return false;
   auto r = std::move(queue_.front());
   queue_.pop_front();
   if (r->length == RemoteRequest::kSign) r->name = signed_->take_wanted(), r->offset = (int64_t)r->name.size();
   *task = {r.get(), r->name.c_str(), r->offset, r->length, r->unless.c_str(), (int64_t)queue_.size()};
   taken_.emplace(r.get(), std::move(r));
+  return true;
 }
 
 void RemoteQueue::answer(void *request, const char *data, int64_t bytes, RemoteVersion found, const char *tag) {
@@ -281,7 +282,7 @@ EXPORT RemoteQueue *remote_queue_create(double patience_s, int64_t most_tries, d
   }
 }
 EXPORT_SHORT(remote_queue_create)
-EXPORT void remote_take(RemoteQueue *queue, RemoteTask *task) { queue->take(task); }
+EXPORT int64_t remote_take(RemoteQueue *queue, RemoteTask *task, double most_s) { return queue->take(task, most_s); }
 EXPORT_LONG(remote_take)
 EXPORT void remote_answer(RemoteQueue *queue, void *request, const char *data, int64_t bytes, int64_t size,
                           uint64_t version, const char *tag) {

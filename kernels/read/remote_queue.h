@@ -98,8 +98,8 @@ class RemoteQueue {
   bool ask_ahead(const char *name, int64_t offset, int64_t length);
   void drop_asked();
 
-  // For threads that carry out requests. `take` waits for the next one.
-  void take(RemoteTask *task);
+  // For threads that carry out requests. `take` waits for the next one; false if there is none for so long.
+  bool take(RemoteTask *task, double most_s);
   void answer(void *request, const char *data, int64_t bytes, RemoteVersion found, const char *tag);
   void has_begun(void *request);
   void is_unchanged(void *request);

@@ -74,6 +74,7 @@ class Version:
 
 
 _SIGN = -3  # a task's length: not a request, but names of objects whose URLs are to be signed
+_IDLE_S = 10.0  # after so long without a request, a thread for requests ends
 
 
 class _Task(ctypes.Structure):
@@ -144,7 +145,12 @@ class Connection:
         from .store_errors import RequestFailed
 
         while True:
-            library.remote_take(queue, ctypes.addressof(task))
+            if not library.remote_take(queue, ctypes.addressof(task), _IDLE_S):
+                with self._lock:
+                    if self._threads > 1:  # the last one starts others
+                        self._threads -= 1
+                        return
+                continue
             if task.waiting and self._threads < self.limits.at_once:
                 with self._lock:
                     self._start(task.waiting)

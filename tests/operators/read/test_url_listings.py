@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listings of folders in object stores: many pages, nested folders, and reuse from the cache."""
 
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +201,28 @@ def test_a_cache_that_can_not_be_written_to(server, tmp_path):
 def test_wrong_ages():
     with pytest.raises(TypeError, match=r"listing_age takes seconds, a timedelta or a text as '5s'.*got 'old'"):
         storage.StorageSettings.checked({"listing_age": "old"})
+
+
+def test_threads_end_when_there_is_nothing_to_read(server, monkeypatch):
+    """All but one, which starts others when there is."""
+    monkeypatch.setattr(storage, "_IDLE_S", 0.3)
+    monkeypatch.setattr(storage.Connection, "_asks_natively", lambda self: False)
+    server.latency, server.objects = 0.02, dict(list(server.objects.items())[::3])
+    before = set(threading.enumerate())
+
+    @pipeline_def(batch_size=250, num_threads=2, storage_options=options(server))
+    def pipe():
+        return fn.readers.file(file_root="s3://b")
+
+    def at_work():
+        return [t for t in threading.enumerate() if t not in before and t.name == "penstock remote"]
+
+    for _ in range(2):
+        data = pipe().run()[0]
+        assert [bytes(np.asarray(data.at(i))) for i in range(250)] == expected(server)[0]
+        assert len(at_work()) > 5
+        end = time.monotonic() + 60
+        while len(at_work()) > 1:
+            assert time.monotonic() < end, at_work()
+            time.sleep(0.01)
+    assert len(at_work()) == 1
