@@ -194,7 +194,10 @@ void RemoteQueue::wait_before_retry(const RemoteRequest &r, int tries, int64_t s
 
 bool RemoteQueue::take(RemoteTask *task, double most_s) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!to_take_.wait_for(lock, std::chrono::duration<double>(most_s), [&] { return !queue_.empty(); })) return false;
+  waiting_++;
+  while (!to_take_.wait_for(lock, std::chrono::duration<double>(most_s), [&] { return !queue_.empty(); }))
+    if (waiting_ > 1) return waiting_--, false;
+  waiting_--;
   auto r = std::move(queue_.front());
   queue_.pop_front();
   if (r->length == RemoteRequest::kSign) r->name = signed_->take_wanted(), r->offset = (int64_t)r->name.size();

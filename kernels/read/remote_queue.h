@@ -98,7 +98,8 @@ class RemoteQueue {
   bool ask_ahead(const char *name, int64_t offset, int64_t length);
   void drop_asked();
 
-  // For threads that carry out requests. `take` waits for the next one; false if there is none for so long.
+  // For threads that carry out requests. `take` waits for the next one; false if there is none for so long, and another
+  // thread waits, too.
   bool take(RemoteTask *task, double most_s);
   void answer(void *request, const char *data, int64_t bytes, RemoteVersion found, const char *tag);
   void has_begun(void *request);
@@ -126,6 +127,7 @@ class RemoteQueue {
   const std::unique_ptr<SignedUrls> signed_;  // null if http_ is
   std::mutex mutex_;
   std::condition_variable to_take_;
+  int waiting_ = 0;  // threads in `take`
   std::deque<std::shared_ptr<RemoteRequest>> queue_;
   std::unordered_map<void *, std::shared_ptr<RemoteRequest>> taken_;
   int64_t last_line_ns_ = 0;  // time of the last warning that a server does not answer

@@ -74,7 +74,7 @@ class Version:
 
 
 _SIGN = -3  # a task's length: not a request, but names of objects whose URLs are to be signed
-_IDLE_S = 10.0  # after so long without a request, a thread for requests ends
+_IDLE_S = 10.0  # after so long without a request, threads for requests end, except one
 
 
 class _Task(ctypes.Structure):
@@ -147,10 +147,8 @@ class Connection:
         while True:
             if not library.remote_take(queue, ctypes.addressof(task), _IDLE_S):
                 with self._lock:
-                    if self._threads > 1:  # the last one starts others
-                        self._threads -= 1
-                        return
-                continue
+                    self._threads -= 1
+                return
             if task.waiting and self._threads < self.limits.at_once:
                 with self._lock:
                     self._start(task.waiting)
