@@ -8,8 +8,8 @@ struct Index3 {
 
 struct EmulatedContext {
   Index3 thread, block, threads, blocks;
-  int linear;                 // the thread's number in its block
-  void *shared;               // dynamic shared memory
+  int linear;    // the thread's number in its block
+  void *shared;  // dynamic shared memory
   // For exchanges inside a warp, two per thread of the block, used in turns: some threads of a warp may begin the next
   // exchange while others have not read the values of this one.
   unsigned long long (*slots)[1024];

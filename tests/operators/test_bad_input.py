@@ -53,8 +53,8 @@ def test_bad_input(device, share, at_least):
 
 
 def test_the_same_cases_every_time():
-    assert list(map(str, bad_input_cases.chosen(50))) == list(map(str, bad_input_cases.chosen(50)))
     texts = list(map(str, bad_input_cases.chosen(1)))
+    assert texts == list(map(str, bad_input_cases.chosen(1)))
     assert len({t.partition("(")[0] for t in texts}) > 60
 
 

@@ -27,7 +27,7 @@ N = 90
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     file = tmp_path_factory.mktemp("videos") / "video.mp4"
-    file.write_bytes(clip(n=N, size=(144, 176), codec_options=(("g", "20"), ("bf", "2"))))
+    file.write_bytes(clip(n=N, size=(48, 64), codec_options=(("g", "20"), ("bf", "2"))))
     return file
 
 

@@ -59,26 +59,22 @@ class Writer:
         return size, int(value) if value > 0 else int(value) + (1 << size) - 1
 
     def block(self, coefficients, last_dc, dc_codes, ac_codes, order):
-        values = [int(v) for v in coefficients[order]]
-        size, bits = self.number(values[0] - last_dc)
+        values = coefficients[order].astype(int)
+        first, last = int(values[0]), 0
+        size, bits = self.number(first - last_dc)
         self.put(*dc_codes[size])
         self.put(bits, size)
-        run = 0
-        last = max((k for k in range(1, 64) if values[k]), default=0)
-        for k in range(1, last + 1):
-            if values[k] == 0:
-                run += 1
-                continue
+        for k in (np.flatnonzero(values[1:]) + 1).tolist():
+            run, last = k - last - 1, k
             while run > 15:
                 self.put(*ac_codes[0xF0])
                 run -= 16
             size, bits = self.number(values[k])
             self.put(*ac_codes[run << 4 | size])
             self.put(bits, size)
-            run = 0
         if last < 63:
             self.put(*ac_codes[0])
-        return values[0]
+        return first
 
     def flush(self):
         text = "".join(self.bits)

@@ -207,10 +207,10 @@ def test_threads_end_when_there_is_nothing_to_read(server, monkeypatch):
     """All but one, which starts others when there is."""
     monkeypatch.setattr(storage, "_IDLE_S", 0.3)
     monkeypatch.setattr(storage.Connection, "_asks_natively", lambda self: False)
-    server.latency, server.objects = 0.02, dict(list(server.objects.items())[::3])
+    server.latency, n = 0.02, len(server.objects)
     before = set(threading.enumerate())
 
-    @pipeline_def(batch_size=250, num_threads=2, storage_options=options(server))
+    @pipeline_def(batch_size=n, num_threads=2, storage_options=options(server))
     def pipe():
         return fn.readers.file(file_root="s3://b")
 
@@ -219,7 +219,7 @@ def test_threads_end_when_there_is_nothing_to_read(server, monkeypatch):
 
     for _ in range(2):
         data = pipe().run()[0]
-        assert [bytes(np.asarray(data.at(i))) for i in range(250)] == expected(server)[0]
+        assert [bytes(np.asarray(data.at(i))) for i in range(n)] == expected(server)[0]
         assert len(at_work()) > 5
         end = time.monotonic() + 60
         while len(at_work()) > 1:
