@@ -6,11 +6,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import random
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -52,6 +53,24 @@ class ObjectServer(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.seen: list[dict[str, str]] = []  # headers of requests, and the query of each
         self.stopped = threading.Event()
+        self.connections: set[socket.socket] = set()
+
+    def process_request(self, request, client_address) -> None:
+        with self.lock:
+            self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request) -> None:
+        with self.lock:
+            self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Ends the threads of clients that keep their connections for later."""
+        with self.lock:
+            for connection in self.connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     @property
     def url(self) -> str:
@@ -138,6 +157,7 @@ def serving(
         server.shutdown()
         server.server_close()
         thread.join(10)
+        server.hang_up()
 
 
 class _Handler(BaseHTTPRequestHandler):
