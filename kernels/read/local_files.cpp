@@ -174,9 +174,12 @@ class LocalFiles : public Storage {
 size_t share_of_open_files() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return 0;
-  size_t open = 0;  // includes "." and ".."
-  if (DIR *const listed = opendir("/proc/self/fd")) {
-    while (readdir(listed)) open++;
+  size_t open = 0;
+  struct stat folder;
+  if (!stat("/proc/self/fd", &folder) && folder.st_size > 0) {
+    open = (size_t)folder.st_size;  // since Linux 6.2; listing them takes a millisecond per 1000
+  } else if (DIR *const listed = opendir("/proc/self/fd")) {
+    while (readdir(listed)) open++;  // includes "." and ".."
     closedir(listed);
   }
   return limit.rlim_cur > open + 4 ? (limit.rlim_cur - open) / 4 : 1;

@@ -372,7 +372,7 @@ def test_accepted_without_effect(tree, kwargs):
 
 @pytest.mark.slow
 def test_lists_many_files_in_seconds(tmp_path):
-    folders, each = 100, 1000
+    folders, each = 30, 1000
     for f in range(folders):
         folder = tmp_path / f"n{f:08}"
         folder.mkdir()
@@ -383,5 +383,5 @@ def test_lists_many_files_in_seconds(tmp_path):
     pipe.build()
     took = time.process_time() - begin  # of processors: the machine may have other things to do
     assert pipe.epoch_size("reader") == folders * each
-    print(f"{folders * each / took:.0f} files listed per second")
-    assert took < 4
+    rate = folders * each / took
+    assert rate > 25_000, f"{rate:.0f} files listed per second"
