@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.traced import Traced, is_constant, plain
+from ..core.traced import Traced, plain
 from . import forms
 from .access import (
     alignment_of_planes,
@@ -52,9 +52,8 @@ class Launch:
     tensors: list[Tensor]
     shapes: list[Tensor]
     calls: list[int]
-    scratch: int = 0  # bytes of device memory in Launch::scratch, shared by the launches of a group
+    scratch: Any = 0  # bytes of device memory in Launch::scratch, which launches share; may be traced
     zero: bool = False  # whether the scratch is zeroed before
-    more_scratch: tuple = ()  # the same as columns, if the size depends on the batch
 
 
 class Phase(NamedTuple):
@@ -64,7 +63,7 @@ class Phase(NamedTuple):
     grid: tuple[int, int, int]
     block: tuple[int, int, int] = (_THREADS, 1, 1)
     shared: int = 0
-    scratch: int = 0
+    scratch: int = 0  # shared by all launches
     zero: bool = False
     definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
     resident: int = 0  # minimum resident blocks per multiprocessor, which limits registers; 0: no limit
@@ -193,8 +192,6 @@ class Fusion:
             if not phases:  # better done as two launches
                 return self._apart([_Group(g.before), _Group(g.head, g.locals)], calls, specs, n)
         launches = []
-        scratch = max((int(p.scratch if p.zero else plain(p.scratch)) for p in phases), default=0)
-        more_scratch = tuple(p.scratch for p in phases if not (p.zero or is_constant(p.scratch)))
         for p in phases:
             block, shared = (int(p.block[0]), int(p.block[1]), int(p.block[2])), int(p.shared)
             more = [*p.definitions]
@@ -206,8 +203,8 @@ class Fusion:
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
             grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # later batches with the same launch may have more work
-            more_of_it = tensors, shapes, order, scratch, p.zero, more_scratch
-            launches.append(Launch(source, entry, grid, block, shared, *more_of_it))
+            scratch = int(p.scratch) if p.zero else p.scratch
+            launches.append(Launch(source, entry, grid, block, shared, tensors, shapes, order, scratch, p.zero))
         return launches
 
     def _apart(self, groups: list[_Group], calls: list[Call], specs: Specs, n: int) -> list[Launch]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from ...core import kernels
 from ...core.plan_memory import PlanMemory
+from ...core.traced import is_constant
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory
 from ...gpu.launch import Call, Fusion, Launch
@@ -60,7 +63,8 @@ class GpuChain(Chain):
     def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> Iterable[Edge]:
         wiring, to = self.wiring, segment.to
         launches = to.launches = self._launches(called, segment.specs, segment.ctx.n)
-        to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
+        scratch = {id(x.scratch): x.scratch for x in launches}.values()
+        to.more["scratch"] = [np.reshape(x, 1) for x in scratch if not is_constant(x) or x]
         super().lay_out(segment, called)
         for e in (e for x in launches for e in x.tensors):
             root = wiring.root.get(e, e)
