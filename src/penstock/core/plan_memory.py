@@ -15,7 +15,7 @@ from .kernels import Kernel
 from .op import Arguments
 from .program import COMPUTED, Pointer, Program
 from .rng import Random
-from .rows import TENSOR, ArgumentRows, TensorRows
+from .rows import TENSOR, ArgumentRows
 from .traced import Untraceable, is_constant, plain
 from .tracing import IMMEDIATE, Native, Tracer
 
@@ -34,16 +34,15 @@ class BatchContext(Protocol):
 
 
 class PlanMemory:
-    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read or
-    made; `about`, (2,), of those made: the size in bytes, and whether all samples have one shape. In rows of inputs,
-    `data` is an address; in other rows, an offset into the memory of the tensor. By kernel: rows of `arguments`, and
-    the arrays behind their `pointers`."""
+    """By edge: `specs`; `rows`, tensor rows of all that kernels read or make; `about`, (2,), of those made: the size in
+    bytes, and whether all samples have one shape. In rows of inputs, `data` is an address; in other rows, an offset
+    into the memory of the tensor, if it has any. By kernel: rows of `arguments`, and the arrays behind their
+    `pointers`."""
 
     native: Native = IMMEDIATE
 
     def __init__(self) -> None:
         self.specs: Mapping[Edge, Spec] = {}
-        self.shapes: dict[Edge, TensorRows] = {}
         self.rows: dict[Edge, Any] = {}
         self.about: dict[Edge, Any] = {}
         self.kernels: list[Kernel] = []
@@ -84,11 +83,6 @@ class PlanMemory:
         self.arguments.append(rows)
         self.pointers.append(pointers)
         return rows.array
-
-    def described(self, e: Edge, spec: Spec) -> Any:
-        """Adds tensor rows that have only shapes and types."""
-        self.shapes[e] = TensorRows(spec.n).describe(plain(spec.stored), spec.dtype)
-        return self.shapes[e].array
 
     def settled(self, column: Any) -> np.ndarray:
         """The row-major array that holds a column for every batch."""
@@ -173,13 +167,6 @@ class TracedPlan(PlanMemory):
                 to = to if x.ndim < 2 or to.ndim < 2 else to[:, : x.shape[1]]
                 to[...] = x
         return rows
-
-    def described(self, e: Edge, spec: Spec) -> Any:
-        array = super().described(e, spec)
-        if not is_constant(spec.stored):
-            rows = self.native.store(array, COMPUTED, f"shapes of edge {e[0]}.{e[1]}")
-            rows["shape"][:, : spec.ndim] = spec.stored
-        return array
 
     def finish(self) -> None:
         """Makes the program, and drops columns, which refer to the batch. Raises Untraceable."""

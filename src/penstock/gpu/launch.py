@@ -40,7 +40,7 @@ _ALWAYS_FIT = 256  # block size that fits on a multiprocessor with any register 
 class Launch:
     """One launch of a function compiled from `source`, whose only argument is struct Launch of kernels/core/gpu.h.
 
-    Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never in memory); its
+    Its tensors[i] are rows of `tensors`, then of `shapes` (tensors that are never in memory); its
     args[i] are argument rows of `calls`. Launches must be made in order, on one stream.
     """
 

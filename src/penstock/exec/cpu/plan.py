@@ -82,12 +82,12 @@ class CpuPlan:
                 if e in self._slots:
                     self._slots[e].append(slot)
                 else:
-                    slot.rows = at.shapes[e].address if e in at.shapes else address(at.rows[e])
+                    slot.rows = address(at.rows[e])
             if in_place and ins:
                 of_step[len(outs)].in_place = True
         self._outputs = Outputs(chain, ctx, at)
         # Edges that alias other memory and are read by kernels.
-        self._seen = [(at.shapes[e], root) for e, root in wiring.views]
+        self._seen = [(at.rows[e]["data"], root) for e, root in wiring.views]
 
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: Mapping[Edge, Batch] = _NONE) -> None:
         """Computes the outputs, in memory that is `given` or newly allocated. `begin` is when planning started."""
@@ -96,8 +96,8 @@ class CpuPlan:
             made[o.edge] = batch = given[o.edge] if o.edge in given else self._allocated(ctx, o)
             for slot in self._slots[o.edge]:
                 slot.rows = batch.rows_address
-        for tensors, root in self._seen:
-            tensors.data[...] = (made[root] if root in made else values[root]).rows["data"]
+        for data, root in self._seen:
+            data[...] = (made[root] if root in made else values[root]).rows["data"]
         if self._nodes and ctx.n:
             self._execute(ctx, pool, begin)
         for e in self._shortened:

@@ -22,10 +22,9 @@ class Wiring:
     """The wiring of the `nodes` of a chain. `needed` are the outputs that are read outside of it.
 
     `root` maps an edge to the edge whose memory it aliases; `kept` are the roots that become batches; `buffers` maps
-    the other roots to scratch buffers; `unkept` are the edges made here that do not become batches; `views` are (edge,
-    root) for those of them that alias a batch, `returned` those that are needed; `narrow` lists (consumer, axes), last
-    consumer first: consumers for whose first input only a window along these axes may be computed; `shortened` are
-    batches whose kernel determines how much of each sample it writes.
+    the other roots to scratch buffers; `views` are (edge, root) for those that alias a batch, `returned` those of them
+    that are needed; `narrow` lists (consumer, axes), last consumer first: consumers for whose first input only a window
+    along these axes may be computed; `shortened` are batches whose kernel determines how much of each sample it writes.
     """
 
     def __init__(self, nodes: list[Node], needed: set[Edge]):
@@ -57,8 +56,7 @@ class Wiring:
         self.native = [n for n in nodes if not n.op.aliases]
         # Steps that may compute in place, as nothing else uses their input.
         self.in_place = [n.op.in_place and self._uses[inputs_of(n)[0]] == 1 for n in self.native]
-        self.unkept = [e for e in self._producer if e not in self.kept]
-        self.views = [(e, r) for e in self.unkept if (r := self.root[e]) != e and r not in self.buffers]
+        self.views = [(e, r) for e, r in self.root.items() if r != e and r not in self.buffers]
         self.returned = [e for e in self._producer if e in self.wanted and self.root[e] != e]
         self.slots = {
             n.number: [self._slots(outputs_of(n)), [] if n.op.by_address else self._slots(inputs_of(n))] for n in nodes

@@ -4,7 +4,6 @@ copied to the GPU at once. Nothing waits for the GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -60,20 +59,18 @@ class GpuChain(Chain):
         kind = super().kind(rows)
         return None if kind is None else (*kind, rows.gpu.session.device.id)  # kernels are loaded per device
 
-    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> Iterable[Edge]:
+    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> None:
         wiring, to = self.wiring, segment.to
         launches = to.launches = self._launches(called, segment.specs, segment.ctx.n)
         scratch = {id(x.scratch): x.scratch for x in launches}.values()
         to.more["scratch"] = [np.reshape(x, 1) for x in scratch if not is_constant(x) or x]
-        super().lay_out(segment, called)
-        for e in (e for x in launches for e in x.tensors):
+        framed = [] if segment.ctx.sample_of is None else wiring.returned  # to check their shapes
+        for e in (*wiring.allocated, *framed, *(e for x in launches for e in (*x.tensors, *x.shapes))):
             root = wiring.root.get(e, e)
-            if root not in to.rows:
-                to.rows[root], to.about[root] = segment.lay_out(root)
+            segment.lay_out(root)
             if e not in to.rows:
-                to.rows[e], _ = segment.lay_out(e)
+                segment.lay_out(e)
                 to.rows[e]["data"][...] = to.rows[root]["data"]
-        return dict.fromkeys(e for x in launches for e in x.shapes)
 
     def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
         """The launches of kernels with their argument rows. If rows are traced, the program checks the values that

@@ -180,16 +180,15 @@ def _starts(
     launches = at.launches
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
     root = chain.wiring.root
-    for e in dict.fromkeys(e for x in launches for e in x.tensors):
+    for e in (e for x in launches for e in (*x.tensors, *x.shapes)):
         if e not in rows:
             rows[e] = image.add_rows(at.rows[e], memory.get(root.get(e, e)))
-    shapes = {e: image.add(tensors.array) for e, tensors in at.shapes.items()}
     arguments, starts = np.zeros(len(launches), LaunchArgument), []
     first = image.add(arguments)
     for i, x in enumerate(launches):
         begin = first + i * arguments.itemsize
         given = (
-            ("tensors", [*(rows[e] for e in x.tensors), *(shapes[e] for e in x.shapes)]),
+            ("tensors", [rows[e] for e in (*x.tensors, *x.shapes)]),
             ("args", [args[c] for c in x.calls]),
         )
         for field, places in given:
