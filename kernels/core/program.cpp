@@ -44,22 +44,3 @@ EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, in
 }
 EXPORT_SHORT(volumes_below)
 EXPORT_INSTRUCTION(volumes_below)
-
-// Rows of `width` numbers: row k of `out` is row rows[k] of n. Returns false if there is no such row.
-EXPORT int32_t take_rows(const int64_t *x, int64_t n, int64_t width, const int64_t *rows, int64_t count, int64_t *out) {
-  for (int64_t k = 0; k < count; k++) {
-    if (rows[k] < 0 || rows[k] >= n) return 0;
-    std::memcpy(out + k * width, x + rows[k] * width, 8 * width);
-  }
-  return 1;
-}
-EXPORT_SHORT(take_rows)
-EXPORT_INSTRUCTION(take_rows)
-
-// out[i] = x[0] + ... + x[i]
-EXPORT void running_sums(const int64_t *x, int64_t n, int64_t *out) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < n; i++) out[i] = (int64_t)(sum += (uint64_t)x[i]);
-}
-EXPORT_SHORT(running_sums)
-EXPORT_INSTRUCTION(running_sums)

@@ -190,7 +190,7 @@ class TracedPlan(PlanMemory):
             if array is None or array.shape != memory.shape:
                 return False
             memory[...] = array
-        return self.program.run()
+        return self.program.run() is None
 
 
 class TracedBatch(Batch):

@@ -136,13 +136,10 @@ class Program:
             packed.arguments, packed.result = ctypes.addressof(self._arguments[-1]), instruction.result
         self._at = ctypes.addressof(self._packed)
 
-    def run(self) -> bool:
-        """Returns whether all checks passed, so that the results equal those of the rules."""
-        return self.ran() == self._n
-
-    def ran(self) -> int:
-        """Number of instructions that ran before a check failed."""
-        return library().run_program(self._at, self._n)
+    def run(self) -> Instruction | None:
+        """Returns the instruction whose check failed; None if all passed: the results equal those of the rules."""
+        ran = library().run_program(self._at, self._n)
+        return None if ran == self._n else self.instructions[ran]
 
     def __str__(self) -> str:
         used = {v.number for i in self.instructions for v in i.values()}
@@ -181,13 +178,6 @@ def layout_of(out: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
     rows = layout[1:].reshape(-1, MAX_DIMS)[:, : len(order)]
     rows[0] = [shape[d] for d in order]
     for row, x in zip(rows[1:], (out, *inputs)):
-        strides = _strides_in(x, shape)
+        strides = np.broadcast_to(x, shape).strides
         row[:] = [strides[d] for d in order]
     return layout
-
-
-def _strides_in(array: np.ndarray, shape: tuple[int, ...]) -> list[int]:
-    """The strides of the array when broadcast to another shape, by NumPy's rules."""
-    missing = len(shape) - array.ndim
-    own = zip(array.shape, array.strides, shape[missing:])
-    return [0] * missing + [0 if extent == 1 and wanted != 1 else step for extent, step, wanted in own]

@@ -136,13 +136,13 @@ class Segment:
             return
         frames = to.sample_of(self.ctx) if e in wiring.kept or e in wiring.wanted else None
         is_same = frames is None and wiring.root[e] == e and is_constant(spec.stored)  # for all batches
-        native = IMMEDIATE if is_same else to.native
+        native, stored = (IMMEDIATE, plain(spec.stored)) if is_same else (to.native, spec.stored)
         to.rows[e], at_rows = native.allocate(spec.n, TENSOR)
         to.about[e], at_about = native.allocate(2, _INT64)
         numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), self.chain.made_of.guard_bytes
         name, of = ("lay_out_batch", ()) if frames is None else ("lay_out_frames", (frames,))
         try:
-            if not native.call(name, spec.stored, *numbers, *of, at_rows, at_about):
+            if not native.call(name, stored, *numbers, *of, at_rows, at_about):
                 if frames is not None:
                     check_frames(plain(spec.stored), plain(frames))
                 raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
