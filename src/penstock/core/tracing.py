@@ -199,7 +199,7 @@ class Tracer(Native):
         given = {k: x if k in moved else known_values(x) for k, x in (*enumerate(args), *kwargs.items())}
 
         def applied(to: Callable[[Any], Any]) -> Any:
-            of = {k: to(x) if k in moved else x for k, x in given.items()}
+            of: dict[Any, Any] = {k: to(x) if k in moved else x for k, x in given.items()}
             return function(*[of.pop(i) for i in range(len(args))], **of)
 
         result, first, sources = applied(plain), args[0], list[Value]()
