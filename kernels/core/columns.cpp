@@ -104,7 +104,7 @@ bool is_nan(T x) {
   OF(isnan, numbers, bool, is_nan(x))                                                                     \
   OF(isinf, numbers, bool, For<T>::floats && std::isinf((double)x))                                       \
   OF(logical_not, bools, bool, !x)                                                                        \
-  OF(invert, bits, T, x ^ (T)-1) 
+  OF(invert, bits, T, x ^ (T)-1)
 // clang-format on
 
 #define NUMBER(name, ...) k_##name,

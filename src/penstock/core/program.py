@@ -5,7 +5,6 @@ the rules used."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -115,10 +114,7 @@ def _number(x: Argument) -> int:
     return x if isinstance(x, int) else address(x) if isinstance(x, np.ndarray) else x.address
 
 
-class _Packed(ctypes.Structure):
-    """struct Instruction of kernels/core/program.cpp"""
-
-    _fields_ = [("function", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("result", ctypes.c_int64)]
+_PACKED = np.dtype("u8, u8, i8")  # struct Instruction of kernels/core/program.h
 
 
 class Program:
@@ -127,14 +123,10 @@ class Program:
     def __init__(self, values: Sequence[Value], instructions: Sequence[Instruction]):
         self.values, self.instructions = tuple(values), tuple(instructions)
         self._n = len(self.instructions)
-        self._packed = (_Packed * self._n)()
-        self._arguments: list[ctypes.Array] = []
-        for packed, instruction in zip(self._packed, self.instructions):
-            numbers = instruction.numbers()
-            self._arguments.append((ctypes.c_int64 * len(numbers))(*numbers))
-            packed.function = _address_of(instruction.function)
-            packed.arguments, packed.result = ctypes.addressof(self._arguments[-1]), instruction.result
-        self._at = ctypes.addressof(self._packed)
+        self._arguments = [np.array(i.numbers(), "i8") for i in self.instructions]
+        packed = [(_address_of(i.function), address(x), i.result) for i, x in zip(self.instructions, self._arguments)]
+        self._packed = np.array(packed, _PACKED)
+        self._at = address(self._packed)
 
     def run(self) -> Instruction | None:
         """Returns the instruction whose check failed; None if all passed: the results equal those of the rules."""
