@@ -13,7 +13,7 @@ import numpy as np
 from .batch import Batch, Spec
 from .kernels import Kernel
 from .op import Arguments
-from .program import COMPUTED, Pointer, Program
+from .program import COMPUTED, Program, View
 from .rng import Random
 from .rows import TENSOR, ArgumentRows
 from .traced import Untraceable, is_constant, plain
@@ -113,7 +113,7 @@ class TracedPlan(PlanMemory):
         shape, at_shape = native.allocate((spec.n, spec.ndim), np.dtype("i8"))
         place, column = native.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
         self._inputs.append((e, place))
-        native.call("take_in", column, spec.n, spec.ndim, Pointer(rows.value), at_shape)
+        native.call("take_in", column, spec.n, spec.ndim, View(rows.value, rows.array), at_shape)
         return TracedBatch(self, e, batch, self.whole(Spec(shape, spec.dtype, spec.layout)), rows)
 
     def read(self, a: Arguments, resolver: Any) -> None:
@@ -204,8 +204,8 @@ class TracedBatch(Batch):
 
     @property  # type: ignore[misc]
     def rows_address(self) -> Any:
-        """A Pointer for native code, not an address."""
-        return Pointer(self._traced_rows.value)
+        """A View for native code, not an address."""
+        return View(self._traced_rows.value, self._traced_rows.array)
 
     def array(self) -> np.ndarray:
         if self._array is None:

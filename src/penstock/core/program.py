@@ -37,7 +37,7 @@ class Value:
 
 @dataclass(eq=False, repr=False, slots=True)
 class View:
-    """A view of a value's memory."""
+    """A view of a value's memory; for native code, its address."""
 
     value: Value
     array: np.ndarray
@@ -45,6 +45,9 @@ class View:
     @property
     def address(self) -> int:
         return address(self.array)
+
+    def __add__(self, nbytes: int) -> View:
+        return View(self.value, self.array.reshape(-1).view("u1")[nbytes:])
 
     def __str__(self) -> str:
         array, memory = self.array, self.value.memory
@@ -58,25 +61,7 @@ class View:
         return f"{self.value}[from {offset}{steps} as {array.dtype.name}{list(array.shape)}]"
 
 
-@dataclass(eq=False, repr=False, slots=True)
-class Pointer:
-    """An address in the memory of a value, for native code."""
-
-    value: Value
-    offset: int = 0
-
-    @property
-    def address(self) -> int:
-        return address(self.value.memory) + self.offset
-
-    def __add__(self, nbytes: int) -> Pointer:
-        return Pointer(self.value, self.offset + nbytes)
-
-    def __str__(self) -> str:
-        return f"&{self.value}" + f"+{self.offset}" * bool(self.offset)
-
-
-Argument = View | Pointer | np.ndarray | int
+Argument = View | np.ndarray | int
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -99,7 +84,7 @@ class Instruction:
         for x in (*self.arguments, *self.parts):
             if isinstance(x, Value):
                 yield x
-            elif isinstance(x, (View, Pointer)):
+            elif isinstance(x, View):
                 yield x.value
 
     def __str__(self) -> str:

@@ -18,7 +18,6 @@ from .program import (
     INPUT,
     Argument,
     Instruction,
-    Pointer,
     Program,
     Value,
     View,
@@ -98,7 +97,7 @@ class Tracer(Native):
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
         column = self.store(np.zeros(shape, dtype), COMPUTED)
-        return column, Pointer(column.value)
+        return column, self._view(column)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         return self.filled(shape, np.dtype(dtype), 0)
@@ -283,12 +282,12 @@ class Tracer(Native):
         self._instructions.append(Instruction(function, arguments, result, text, parts))
         return self._instructions[-1]
 
-    def _argument(self, x: Any) -> View | Pointer | int:
+    def _argument(self, x: Any) -> View | int:
         if isinstance(x, bytes):
             x = np.frombuffer(x, "u1")
         if isinstance(x, (Traced, np.ndarray)):
             return self._operand(self.contiguous(x))
-        return x if isinstance(x, Pointer) else int(x or 0)
+        return x if isinstance(x, View) else int(x or 0)
 
     def taken(self, x: Any, rows: Any) -> Any:
         if is_constant(rows):
