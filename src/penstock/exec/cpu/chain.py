@@ -66,6 +66,7 @@ class Chain:
         reads = [e for n in nodes for e in inputs_of(n)]
         lone = {e for e in reads if reads.count(e) == 1 and e not in needed}
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
+        self.called = [link for link in self.links if not link.op.aliases]
         self.wiring = Wiring(nodes, needed)
         self.inputs = [e for e in dict.fromkeys(reads) if e not in self.wiring.root]
         self.plans = PlanCache(self, all(link.op.traced for link in self.links))

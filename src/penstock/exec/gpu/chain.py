@@ -31,8 +31,7 @@ class GpuChain(Chain):
 
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
-        self._called = [link for link in self.links if not link.op.aliases]
-        self._reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self._called]
+        self._reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self.called]
         self._kept = {*self.wiring.allocated, *(root for e, root in self.wiring.root.items() if root != e)}
         self._fusions: dict[tuple[str, ...], Fusion] = {}  # how calls are fused into launches, by kernels
 
@@ -77,7 +76,7 @@ class GpuChain(Chain):
         decide the fusion."""
         if not called:
             return []
-        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self._called, self._reads)]
+        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self.called, self._reads)]
         key = tuple(c.kernel for c in calls)
         if key not in self._fusions:
             self._fusions[key] = Fusion(calls, self._kept)
