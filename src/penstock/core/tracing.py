@@ -175,17 +175,15 @@ class Tracer(Native):
         axis = given.get("axis", 0)
         axes = range(x.ndim) if axis is None else [d % x.ndim for d in (axis if isinstance(axis, tuple) else (axis,))]
         kept = tuple(1 if d in axes else extent for d, extent in enumerate(x.shape))
-        out = self.store(result.reshape(kept).copy(), COMPUTED)
-        view, wide = self._view(out), self._operand(x, _BOOL if name in _OF_BOOL else dtype)
+        out, at = self.allocate(kept, dtype)
         start = given.get("initial", _IDENTITIES.get(name))
-        if start is None:
-            first = tuple(slice(1) if d in axes else slice(None) for d in range(x.ndim))
-            self._convert(View(wide.value, wide.array[first]), view)
-        else:
-            self._convert(self._operand(start, dtype), view)
+        first = tuple(slice(1) if d in axes else slice(None) for d in range(x.ndim))
+        out[...] = x[first] if start is None else start
         # Each element is accumulated into its sum: the output broadcast along the reduced axes.
-        sums = View(view.value, np.broadcast_to(view.array, wide.array.shape))
-        self._compute(name, _BOOL if name in _OF_BOOL else dtype, sums, (sums, wide))
+        sums = View(at.value, np.broadcast_to(at.array, x.shape))
+        dtype = _BOOL if name in _OF_BOOL else dtype
+        self._compute(name, dtype, sums, (sums, self._operand(x, dtype)))
+        out.array[...] = result.reshape(kept)
         return Traced(self, out.array.reshape(result.shape), out.value)
 
     def move(self, function: Moving, args: tuple, kwargs: dict[str, Any]) -> Any:
