@@ -140,9 +140,8 @@ class Fusion:
         if head and before:
             between = [head.ins[0]]
             head = Call(forms.described(head.kernel).joined[1], head.outs, before.ins, head.args)
-        first = head.outs[0] if head else locals_[0].ins[0]
-        chain = [first, *(c.outs[0] for c in locals_)]
-        tensors = [chain[-1], *head.outs[1:], *head.ins] if head else [chain[-1], first]
+        chain = [head.outs[0] if head else locals_[0].ins[0], *(c.outs[0] for c in locals_)]
+        tensors = [chain[-1], *head.outs[1:], *head.ins] if head else [chain[-1], chain[0]]
         shapes = [t for t in [*chain[0 if head else 1 : -1], *between] if t not in tensors]
         where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
         order = [i for i in (g.head, g.before, *g.locals) if i is not None]
@@ -167,39 +166,30 @@ class Fusion:
             Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]], constants(c))
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
-        if head is None or form == "gather":
+        first, is_own = head or locals_[0], form in ("block", "own")
+        outs, ins = [specs[t] for t in first.outs], [specs[t] for t in first.ins]
+        task = Task(first, outs, ins, seen[-1], kinds[0 if head else -1], kinds[-1], n, before)
+        phases: list[Phase] = []
+        if is_own:
+            phases = forms.companion(first.kernel)(task)
+            if not phases:  # better done as two launches
+                return self._apart([_Group(g.before), _Group(g.head, g.locals)], calls, specs, n)
+        elif len(order) == 1 and not head and (alone := forms.alone(first.kernel)):
+            phases = alone(task)
+        if not phases:
             in_runs = not head and form != "values" and goes_in_runs(kinds, seen, locals_)
             along = ("rows" if "places" in of_locals else "runs") if in_runs else form
             turned = turned_coordinate(kinds, seen, locals_) if along == "local" else -1
-            if apart := None if head or len(locals_) > 1 else _alone(locals_[0], seen, kinds, n):
-                phases = apart
-            elif turned >= 0:
-                phases = [_tiles(kinds, seen[-1], turned, n)]
-            else:
-                phases = [_phase(along, kinds, seen, head, where, n)]
-        else:
-            task = Task(
-                head,
-                [specs[t] for t in head.outs],
-                [specs[t] for t in head.ins],
-                seen[-1],
-                kinds[0],
-                kinds[-1],
-                n,
-                before,
-            )
-            phases = forms.companion(head.kernel)(task)
-            if not phases:  # better done as two launches
-                return self._apart([_Group(g.before), _Group(g.head, g.locals)], calls, specs, n)
+            tiles = turned >= 0
+            phases = [_tiles(kinds, seen[-1], turned, n) if tiles else _phase(along, kinds, seen, head, where, n)]
         launches = []
         for p in phases:
             block, shared = (int(p.block[0]), int(p.block[1]), int(p.block[2])), int(p.shared)
             more = [*p.definitions]
             if head:
                 more += [f"typedef {k} {name};" for name, k in named(head, specs, kinds[0])]
-                values = "".join(f", {c}" for c in constants(head))
                 if form == "gather":
-                    name = forms.struct_of(head.kernel)
+                    name, values = forms.struct_of(head.kernel), "".join(f", {c}" for c in constants(head))
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
             grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # later batches with the same launch may have more work
@@ -250,13 +240,6 @@ def simple_launch(said: forms.SimpleLaunch, task: Task) -> list[Phase]:
     if (s.volumes() >= 1 << 32).any():
         raise ValueError(f"a sample of shape {s.shape.max(axis=0).tolist()} is too large for the GPU")
     return [Phase(said.body, grid_of(-(-amount // said.portion), task.n), (said.threads, 1, 1))]
-
-
-def _alone(call: Call, specs: list[Spec], kinds: list[Kind], n: int) -> list[Phase] | None:
-    """The launches of an unfused LOCAL that plans its own; else None."""
-    plan = forms.alone(call.kernel)
-    x, out = specs[0], specs[-1]
-    return None if plan is None else plan(Task(call, [out], [x], out, kinds[-1], kinds[-1], n))
 
 
 def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:

@@ -21,7 +21,7 @@ from ...core.rows import TENSOR, ArgumentRows, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
-from ...gpu.session import GpuPass, LaunchArgument, Packing, Session
+from ...gpu.session import GpuPass, LaunchArgument, Packing
 from ...graph.node import Edge
 from ..context import Context, Timing
 from ..cpu.plan import Outputs
@@ -55,13 +55,6 @@ class Image(Packing):
         super().__init__()
         self._patches: list[tuple[int, int, int, int]] = []
 
-    def add_rows(self, rows: np.ndarray, which: int | None) -> int:
-        """As `add`, for tensor rows whose data are offsets from memory `which`; None: they are addresses."""
-        at = self.add(rows)
-        if which is not None:
-            self.points(at, rows.itemsize, len(rows), which)
-        return at
-
     def points(self, at: int, step: int, n: int, which: int = IMAGE) -> None:
         """Marks n numbers, from `at` on, as offsets from memory `which`."""
         self._patches.append((at, step, n, which))
@@ -84,15 +77,12 @@ class GpuPlan:
         slots = share_slots([wiring.inner(x.tensors) for x in at.launches])
         memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
         # `about` of tensors within the chain, by workspace slot; they use a slot one after the other.
-        self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
-        for e, k in slots.items():
-            self._inner[k].append(at.about[e])
+        self._inner = [[at.about[e] for e in slots if slots[e] == k] for k in range(len({*slots.values()}))]
         self._scratch = at.more["scratch"]
         image = Image()
-        outputs = {e: image.add_rows(at.rows[e], memory[e]) for e in wiring.allocated}  # native code copies them back
-        output_bytes = image.size
-        starts = _starts(chain, ctx.gpu.session, ctx.n, at, image, memory, outputs)
+        starts = _starts(chain, ctx, at, image, memory)
         self._outputs = Outputs(chain, ctx, at)
+        output_bytes = len(wiring.allocated) * ctx.n * TENSOR.itemsize  # native code copies their rows back
         parts, patches, alive = image.packed()
         self.nbytes, self._at_workspace = image.size, _aligned(image.size)
         arrays = parts, patches, starts
@@ -100,7 +90,7 @@ class GpuPlan:
         self._at = address(self._plan)
         self._started, self._n = len(starts), ctx.n
         self._alive = arrays, alive
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(outputs) + len(self._inner))
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(wiring.allocated) + len(self._inner))
 
     def _workspace(self) -> tuple[int, list[int]]:
         """For a batch: bytes of image and workspace, and the offsets of the slots of inner tensors."""
@@ -167,22 +157,15 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNED) * _ALIGNED
 
 
-def _starts(
-    chain: GpuChain,
-    session: Session,
-    n: int,
-    at: PlanMemory,
-    image: Image,
-    memory: Mapping[Edge, int],
-    rows: dict[Edge, int],
-) -> np.ndarray:
-    """The launches, for native code. Adds what they read to the image; `rows` are those of tensors that it has."""
-    launches = at.launches
+def _starts(chain: GpuChain, ctx: Context, at: PlanMemory, image: Image, memory: Mapping[Edge, int]) -> np.ndarray:
+    """The launches, for native code. Adds the rows of outputs to the image, and what launches read."""
+    launches, wiring, rows = at.launches, chain.wiring, {}
+    for e in dict.fromkeys([*wiring.allocated, *(e for x in launches for e in (*x.tensors, *x.shapes))]):
+        rows[e] = image.add(at.rows[e])
+        which = memory.get(wiring.root.get(e, e))
+        if which is not None:  # else they are addresses
+            image.points(rows[e], TENSOR.itemsize, ctx.n, which)
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
-    root = chain.wiring.root
-    for e in (e for x in launches for e in (*x.tensors, *x.shapes)):
-        if e not in rows:
-            rows[e] = image.add_rows(at.rows[e], memory.get(root.get(e, e)))
     arguments, starts = np.zeros(len(launches), LaunchArgument), []
     first = image.add(arguments)
     for i, x in enumerate(launches):
@@ -195,9 +178,9 @@ def _starts(
             arguments[field][i, : len(places)] = places
             image.points(begin + getattr(LaunchArgument, field).offset, 8, len(places))
         image.points(begin + LaunchArgument.scratch.offset, 8, 1, WORKSPACE)
-        function = session.function(x.source, x.entry, x.shared)
+        function = ctx.gpu.session.function(x.source, x.entry, x.shared)
         starts.append((function, x.grid, x.block, x.shared, x.scratch if x.zero else 0, begin))
-    arguments["n"] = n
+    arguments["n"] = ctx.n
     return np.array(starts, _START)
 
 
