@@ -58,13 +58,6 @@ T quotient(T a, T b) {
 }
 
 template <class T>
-T rest(T a, T b) {
-  if (b == 0 || (std::is_signed_v<T> && b == (T)-1)) return 0;
-  const T r = a % b;
-  return r && (a < 0) != (b < 0) ? r + b : r;
-}
-
-template <class T>
 bool is_nan(T x) {
   return x != x;
 }
@@ -77,7 +70,7 @@ bool is_nan(T x) {
   OF(multiply, any, T, (Wrapping)x * (Wrapping)y)                                                         \
   OF(divide, floats, T, x / y)                                                                            \
   OF(floor_divide, integers, T, quotient(x, y))                                                           \
-  OF(remainder, integers, T, rest(x, y))                                                                  \
+  OF(remainder, integers, T, y ? (Wrapping)x - (Wrapping)quotient(x, y) * (Wrapping)y : 0)                \
   OF(minimum, any, T, is_nan(x) || x < y ? x : y)                                                         \
   OF(maximum, any, T, is_nan(x) || x > y ? x : y)                                                         \
   OF(copysign, floats, T, std::copysign(x, y))                                                            \
