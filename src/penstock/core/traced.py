@@ -131,7 +131,11 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     # Operations that return columns -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
-        return self.tracer.chosen(self, index)
+        index = known_values(index)
+        whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
+        is_name = isinstance(index, str)  # a record field
+        choose = lambda x: x[index] if is_name or isinstance(x[index], np.ndarray) else x[whole]
+        return self.tracer.move(choose, (self,), {})
 
     def __setitem__(self, index: Any, values: Any) -> None:
         self.tracer.write(self, index, values)

@@ -234,13 +234,6 @@ class Tracer(Native):
         places = self._operand(source) if isinstance(source, Traced) else np.ascontiguousarray(source, "i8")
         self._add(text, parts, "move_elements", (places, np.ascontiguousarray(to), to.size, size))
 
-    def chosen(self, x: Any, index: Any) -> Any:
-        """x[index]"""
-        index = known_values(index)
-        whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
-        is_name = isinstance(index, str)  # a record field
-        return self.move(lambda y: y[index] if is_name or isinstance(y[index], np.ndarray) else y[whole], (x,), {})
-
     def write(self, x: Any, index: Any, values: Any) -> None:
         """x[index] = values"""
         if x.value is None:
