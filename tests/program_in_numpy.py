@@ -6,7 +6,7 @@ import ctypes
 import numpy as np
 
 from penstock.core.kernels import library
-from penstock.core.program import COMPUTED, operation_number
+from penstock.core.program import COMPUTED, number_of, operation_number
 
 BINARY = (
     "add subtract multiply divide floor_divide remainder minimum maximum copysign bitwise_and bitwise_or bitwise_xor "
@@ -65,7 +65,7 @@ def _expect(x, nbytes, expected):
 
 
 def _call(i):
-    return int(getattr(library(), i.function)(*i.numbers()) or 0) == i.result
+    return int(getattr(library(), i.function)(*map(number_of, i.arguments)) or 0) == i.result
 
 
 _STEPS = {

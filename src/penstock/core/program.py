@@ -75,10 +75,6 @@ class Instruction:
     text: str
     parts: tuple[Any, ...]
 
-    def numbers(self) -> list[int]:
-        """The arguments as integers for native code."""
-        return [_number(x) for x in self.arguments]
-
     def values(self) -> Iterable[Value]:
         """The values that it reads or writes."""
         for x in (*self.arguments, *self.parts):
@@ -95,7 +91,8 @@ def _short(part: Any) -> str:
     return np.array2string(part, threshold=6, separator=", ") if isinstance(part, np.ndarray) else str(part)
 
 
-def _number(x: Argument) -> int:
+def number_of(x: Argument) -> int:
+    """An argument for native code."""
     return x if isinstance(x, int) else address(x) if isinstance(x, np.ndarray) else x.address
 
 
@@ -108,7 +105,7 @@ class Program:
     def __init__(self, values: Sequence[Value], instructions: Sequence[Instruction]):
         self.values, self.instructions = tuple(values), tuple(instructions)
         self._n = len(self.instructions)
-        self._arguments = [np.array(i.numbers(), "i8") for i in self.instructions]
+        self._arguments = [np.array([*map(number_of, i.arguments)], "i8") for i in self.instructions]
         packed = [(_address_of(i.function), address(x), i.result) for i, x in zip(self.instructions, self._arguments)]
         self._packed = np.array(packed, _PACKED)
         self._at = address(self._packed)

@@ -22,6 +22,7 @@ from .program import (
     Value,
     View,
     layout_of,
+    number_of,
     operation_number,
 )
 from .rows import allocate
@@ -29,7 +30,6 @@ from .traced import ELEMENTS, Moving, Traced, Untraceable, is_constant, known_va
 
 _INT64, _BOOL = np.dtype("i8"), np.dtype("?")
 _MOST_INPUTS = 3  # per operation
-_OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal isfinite isnan isinf".split())
 _OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
 _TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
 _FROM_TYPES = _TYPES | frozenset(np.dtype(t) for t in ("u2", "u4", "i1", "i2"))
@@ -128,7 +128,7 @@ class Tracer(Native):
         if operation_number(name) < 0 or isinstance(result, tuple):
             raise Untraceable(f"np.{name} is not among the instructions")
         result = np.asarray(result)
-        dtype = np.result_type(*map(plain, inputs)) if name in _OF_INPUTS else result.dtype
+        dtype = np.result_type(*map(plain, inputs)) if result.dtype == _BOOL else result.dtype
         dtype = _BOOL if name in _OF_BOOL else dtype
         if dtype not in _TYPES:
             raise Untraceable(f"np.{name} of {dtype.name} is not among the instructions")
@@ -261,17 +261,14 @@ class Tracer(Native):
     def call(self, name: str, *arguments: Any) -> int:
         given = tuple(self._argument(x) for x in arguments)
         called = f"{name}({', '.join(['{}'] * len(given))})"
-        made = self._add(f"check {called} == {{}}", (), name, given)
-        result = getattr(library(), name)(*made.numbers())
-        made.result = int(result or 0)
-        made.parts = *given, made.result
+        result = int(getattr(library(), name)(*map(number_of, given)) or 0)
+        self._add(f"check {called} == {{}}", (*given, result), name, given, result)
         return result
 
     def _add(
         self, text: str, parts: tuple[Any, ...], function: str, arguments: tuple[Argument, ...], result: int = 0
-    ) -> Instruction:
+    ) -> None:
         self._instructions.append(Instruction(function, arguments, result, text, parts))
-        return self._instructions[-1]
 
     def _argument(self, x: Any) -> View | int:
         if isinstance(x, bytes):

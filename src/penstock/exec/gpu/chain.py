@@ -13,7 +13,7 @@ from ...core.plan_memory import PlanMemory
 from ...core.traced import is_constant
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory
-from ...gpu.launch import Call, Fusion, Launch
+from ...gpu.launch import Call, Fusion
 from ...graph.node import Edge
 from ..arguments import Resolver
 from ..context import Context, explain_failure
@@ -60,7 +60,11 @@ class GpuChain(Chain):
 
     def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> None:
         wiring, to = self.wiring, segment.to
-        launches = to.launches = self._launches(called, segment.specs, segment.ctx.n)
+        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self.called, self._reads)]
+        key = tuple(c.kernel for c in calls)
+        if key not in self._fusions:
+            self._fusions[key] = Fusion(calls, self._kept)
+        launches = to.launches = self._fusions[key].plan(calls, segment.specs, segment.ctx.n)
         scratch = {id(x.scratch): x.scratch for x in launches}.values()
         to.more["scratch"] = [np.reshape(x, 1) for x in scratch if not is_constant(x) or x]
         framed = [] if segment.ctx.sample_of is None else wiring.returned  # to check their shapes
@@ -70,17 +74,6 @@ class GpuChain(Chain):
             if e not in to.rows:
                 segment.lay_out(e)
                 to.rows[e]["data"][...] = to.rows[root]["data"]
-
-    def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
-        """The launches of kernels with their argument rows. If rows are traced, the program checks the values that
-        decide the fusion."""
-        if not called:
-            return []
-        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self.called, self._reads)]
-        key = tuple(c.kernel for c in calls)
-        if key not in self._fusions:
-            self._fusions[key] = Fusion(calls, self._kept)
-        return self._fusions[key].plan(calls, specs, n)
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> GpuPlan:
         return GpuPlan(self, ctx, at)
