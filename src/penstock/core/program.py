@@ -15,7 +15,7 @@ import numpy as np
 from .kernels import library
 from .rows import MAX_DIMS, address
 
-_OPERANDS = 4
+_OPERANDS, _BITS = 4, (1 << 64) - 1
 
 INPUT, CONSTANT, COMPUTED = "input", "constant", "computed"
 _LETTERS = {INPUT: "i", CONSTANT: "k", COMPUTED: "c"}
@@ -105,7 +105,7 @@ class Program:
     def __init__(self, values: Sequence[Value], instructions: Sequence[Instruction]):
         self.values, self.instructions = tuple(values), tuple(instructions)
         self._n = len(self.instructions)
-        self._arguments = [np.array([*map(number_of, i.arguments)], "i8") for i in self.instructions]
+        self._arguments = [np.array([number_of(x) & _BITS for x in i.arguments], "u8") for i in self.instructions]
         packed = [(_address_of(i.function), address(x), i.result) for i, x in zip(self.instructions, self._arguments)]
         self._packed = np.array(packed, _PACKED)
         self._at = address(self._packed)
