@@ -332,3 +332,11 @@ def test_planted_bugs_are_noticed(plant, test, arguments, monkeypatch):
     plant(monkeypatch)
     with pytest.raises((AssertionError, Untraceable)):
         test(*arguments)
+
+
+@pytest.mark.parametrize("number", [-1, 2**63 + 5, 2**64 - 1])
+def test_numbers_of_64_bits_are_arguments_as_they_are(number):
+    """Such as the keys of random numbers."""
+    tracer = Tracer()
+    assert not tracer.call("volumes_below", np.full((1, 1), 3), 1, 1, number)  # where it is negative
+    assert tracer.program().run() is None
