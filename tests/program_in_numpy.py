@@ -54,7 +54,6 @@ def _convert(to, of, layout, out, x):
 
 
 def _move(source, to, n, size):
-    source = source if isinstance(source, np.ndarray) else source.array
     for at, element in zip(to.ravel().tolist(), [ctypes.string_at(x, size) for x in source.ravel().tolist()]):
         ctypes.memmove(at, element, size)
     return True

@@ -44,3 +44,14 @@ EXPORT int32_t volumes_below(const int64_t *extents, int64_t n, int32_t ndim, in
 }
 EXPORT_SHORT(volumes_below)
 EXPORT_INSTRUCTION(volumes_below)
+
+// Rows of `width` numbers: row k of `out` is row rows[k] of n. Returns false if there is no such row.
+EXPORT int32_t take_rows(const int64_t *x, int64_t n, int64_t width, const int64_t *rows, int64_t count, int64_t *out) {
+  for (int64_t k = 0; k < count; k++) {
+    if (rows[k] < 0 || rows[k] >= n) return 0;
+    std::memcpy(out + k * width, x + rows[k] * width, 8 * width);
+  }
+  return 1;
+}
+EXPORT_SHORT(take_rows)
+EXPORT_INSTRUCTION(take_rows)

@@ -228,11 +228,11 @@ class Tracer(Native):
             )
         return out
 
-    def _move(self, text: str, parts: tuple[Any, ...], source: Any, to: np.ndarray) -> None:
+    def _move(self, text: str, parts: tuple[Any, ...], source: np.ndarray, to: np.ndarray) -> None:
         """Copies the elements at these addresses."""
         size = parts[0].array.itemsize
-        places = self._operand(source) if isinstance(source, Traced) else np.ascontiguousarray(source, "i8")
-        self._add(text, parts, "move_elements", (places, np.ascontiguousarray(to), to.size, size))
+        addresses = np.ascontiguousarray(source, "i8"), np.ascontiguousarray(to)
+        self._add(text, parts, "move_elements", (*addresses, to.size, size))
 
     def write(self, x: Any, index: Any, values: Any) -> None:
         """x[index] = values"""
@@ -280,13 +280,11 @@ class Tracer(Native):
     def taken(self, x: Any, rows: Any) -> Any:
         if is_constant(rows):
             return self.constant(x)[plain(rows)]
-        if not ((rows >= 0) & (rows < len(x))).all():
+        out, at = self.allocate((*rows.shape, *x.shape[1:]), _INT64)
+        width = math.prod(x.shape[1:])
+        if not self.call("take_rows", self.constant(x), len(x), width, rows, rows.size, at):
             raise IndexError("a row is outside of the batch")
-        x, step = self.constant(x), x.itemsize * math.prod(x.shape[1:])
-        view = self._operand(self.contiguous(x))
-        each = view.address + np.arange(0, step, x.itemsize).reshape(x.shape[1:])  # elements of row 0
-        places = rows.reshape(*rows.shape, *[1] * each.ndim) * step + each
-        return self._gathered(x.array[rows.array], places, [view.value])
+        return out
 
     def running_sums(self, x: Any) -> Any:
         """np.cumsum of a column of int64."""
