@@ -6,14 +6,14 @@ import ctypes
 import numpy as np
 
 from penstock.core.kernels import library
-from penstock.core.program import COMPUTED, operation_number
+from penstock.core.program import COMPUTED, number_of, operation_number
 
 BINARY = (
     "add subtract multiply divide floor_divide remainder minimum maximum copysign bitwise_and bitwise_or bitwise_xor "
     "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
 ).split()
 UNARY = "negative absolute floor ceil trunc rint sqrt isfinite isnan isinf logical_not invert".split()
-_ARITY = dict.fromkeys(BINARY, 2) | dict.fromkeys(UNARY, 1) | {"where": 3, "clip": 3}
+_ARITY = dict.fromkeys(BINARY, 2) | dict.fromkeys(UNARY, 1) | {"where": 3}
 
 
 def interpret(program):
@@ -33,7 +33,11 @@ def _compute(number, dtype, layout, out, *inputs):
     inputs = [x.array for x in inputs[: _ARITY[name]]]
     function, to = getattr(np, name), out.array
     with np.errstate(all="ignore"):
-        if to.flags.writeable:
+        if np.shares_memory(to, inputs[0]) and to.flags.writeable:  # in order
+            for i in range(len(to)):
+                to[i] = function(*(x[i] for x in inputs))
+            return True
+        elif to.flags.writeable:
             result = function(*inputs)
         else:  # sums, seen repeated along the axes that are reduced
             sums = out.value.memory
@@ -49,16 +53,9 @@ def _convert(to, of, layout, out, x):
     return True
 
 
-def _gather(places, n, size, out):
-    array = out.array
-    gathered = b"".join(ctypes.string_at(at, size) for at in places.ravel().tolist())
-    array[...] = np.frombuffer(gathered, array.dtype).reshape(array.shape)
-    return True
-
-
-def _scatter(places, n, size, x):
-    for at, element in zip(places.ravel().tolist(), x.array.ravel()):
-        ctypes.memmove(at, element.tobytes(), size)
+def _move(source, to, n, size):
+    for at, element in zip(to.ravel().tolist(), [ctypes.string_at(x, size) for x in source.ravel().tolist()]):
+        ctypes.memmove(at, element, size)
     return True
 
 
@@ -67,13 +64,12 @@ def _expect(x, nbytes, expected):
 
 
 def _call(i):
-    return int(getattr(library(), i.function)(*i.numbers()) or 0) == i.result
+    return int(getattr(library(), i.function)(*map(number_of, i.arguments)) or 0) == i.result
 
 
 _STEPS = {
     "compute_columns": _compute,
     "convert_columns": _convert,
-    "gather_elements": _gather,
-    "scatter_elements": _scatter,
+    "move_elements": _move,
     "same_column": _expect,
 }

@@ -58,21 +58,8 @@ T quotient(T a, T b) {
 }
 
 template <class T>
-T rest(T a, T b) {
-  if (b == 0 || (std::is_signed_v<T> && b == (T)-1)) return 0;
-  const T r = a % b;
-  return r && (a < 0) != (b < 0) ? r + b : r;
-}
-
-template <class T>
 bool is_nan(T x) {
   return x != x;
-}
-
-template <class T>
-T clipped(T x, T low, T high) {
-  const T least = is_nan(x) || x > low ? x : low;
-  return is_nan(least) || least < high ? least : high;
 }
 
 // Operations on elements x (and y, z), named like NumPy's functions: supported types, result type, expression.
@@ -83,9 +70,9 @@ T clipped(T x, T low, T high) {
   OF(multiply, any, T, (Wrapping)x * (Wrapping)y)                                                         \
   OF(divide, floats, T, x / y)                                                                            \
   OF(floor_divide, integers, T, quotient(x, y))                                                           \
-  OF(remainder, integers, T, rest(x, y))                                                                  \
-  OF(minimum, any, T, is_nan(x) || x <= y ? x : y)                                                        \
-  OF(maximum, any, T, is_nan(x) || x >= y ? x : y)                                                        \
+  OF(remainder, integers, T, y ? (Wrapping)x - (Wrapping)quotient(x, y) * (Wrapping)y : 0)                \
+  OF(minimum, any, T, is_nan(x) || x < y ? x : y)                                                         \
+  OF(maximum, any, T, is_nan(x) || x > y ? x : y)                                                         \
   OF(copysign, floats, T, std::copysign(x, y))                                                            \
   OF(bitwise_and, bits, T, x & y)                                                                         \
   OF(bitwise_or, bits, T, x | y)                                                                          \
@@ -110,8 +97,7 @@ T clipped(T x, T low, T high) {
   OF(isnan, numbers, bool, is_nan(x))                                                                     \
   OF(isinf, numbers, bool, For<T>::floats && std::isinf((double)x))                                       \
   OF(logical_not, bools, bool, !x)                                                                        \
-  OF(invert, bits, T, x ^ (T)-1)                                                                          \
-  OF(clip, numbers, T, clipped(x, y, z))
+  OF(invert, bits, T, x ^ (T)-1)
 // clang-format on
 
 #define NUMBER(name, ...) k_##name,
@@ -181,37 +167,30 @@ EXPORT int32_t convert_columns(int32_t to, int32_t from, const Layout *layout, c
 EXPORT_SHORT(convert_columns)
 EXPORT_INSTRUCTION(convert_columns)
 
-// Gathers n elements of `bytes` each from the addresses `from`.
-EXPORT void gather_elements(const char *const *from, int64_t n, int64_t bytes, char *out) {
+// Copies n elements of `bytes` each.
+EXPORT void move_elements(const char *const *from, char *const *to, int64_t n, int64_t bytes) {
   if (bytes == 8)
-    for (int64_t i = 0; i < n; i++) std::memcpy(out + 8 * i, from[i], 8);
+    for (int64_t i = 0; i < n; i++) std::memcpy(to[i], from[i], 8);
   else
-    for (int64_t i = 0; i < n; i++) std::memcpy(out + bytes * i, from[i], bytes);
+    for (int64_t i = 0; i < n; i++) std::memcpy(to[i], from[i], bytes);
 }
-EXPORT_SHORT(gather_elements)
-EXPORT_INSTRUCTION(gather_elements)
+EXPORT_SHORT(move_elements)
+EXPORT_INSTRUCTION(move_elements)
 
-// Scatters n elements to the addresses `to`.
-EXPORT void scatter_elements(char *const *to, int64_t n, int64_t bytes, const char *in) {
-  for (int64_t i = 0; i < n; i++) std::memcpy(to[i], in + bytes * i, bytes);
-}
-EXPORT_SHORT(scatter_elements)
-EXPORT_INSTRUCTION(scatter_elements)
-
-// Cosine and sine of n angles.
-template <class T>
-static void turn(const T *radians, int64_t n, T *cosine, T *sine) {
-  for (int64_t i = 0; i < n; i++) cosine[i] = std::cos(radians[i]), sine[i] = std::sin(radians[i]);
-}
-EXPORT void cosines_and_sines(const double *radians, int64_t n, double *cosine, double *sine) {
-  turn(radians, n, cosine, sine);
+// Cosine and sine of n angles; those of floats may differ from rounded double results.
+EXPORT int32_t cosines_and_sines(int32_t type, const void *radians, int64_t n, void *cosine, void *sine) {
+  try {
+    for_types<float, double>(type, [&](auto t) {
+      using T = decltype(t);
+      for (int64_t i = 0; i < n; i++) {
+        const T x = ((const T *)radians)[i];
+        ((T *)cosine)[i] = std::cos(x), ((T *)sine)[i] = std::sin(x);
+      }
+    });
+    return 1;
+  } catch (const std::exception &) {
+    return 0;
+  }
 }
 EXPORT_SHORT(cosines_and_sines)
 EXPORT_INSTRUCTION(cosines_and_sines)
-
-// For floats; results may differ from rounded double results.
-EXPORT void float_cosines_and_sines(const float *radians, int64_t n, float *cosine, float *sine) {
-  turn(radians, n, cosine, sine);
-}
-EXPORT_SHORT(float_cosines_and_sines)
-EXPORT_INSTRUCTION(float_cosines_and_sines)

@@ -37,7 +37,7 @@
 // `Chain`, `To0`.. (outputs) and `From0`.. (inputs) of the kernel are type names.
 //
 // l.tensors[0] is the last output, then come the head's further outputs, then its inputs, then tensors that are fused
-// away, whose data is null (only their shapes are known). l.args follow the order of the calls, the head first.
+// away (only their shapes mean something). l.args follow the order of the calls, the head first.
 // A kernel's struct is a template called by its CamelCase name, over the Kinds of its output and its (first) input:
 //
 //   LOCAL:   template <class To, class From> struct X : Local<To, From> { typedef XArgs Args; ... };

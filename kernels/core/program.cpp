@@ -55,11 +55,3 @@ EXPORT int32_t take_rows(const int64_t *x, int64_t n, int64_t width, const int64
 }
 EXPORT_SHORT(take_rows)
 EXPORT_INSTRUCTION(take_rows)
-
-// out[i] = x[0] + ... + x[i]
-EXPORT void running_sums(const int64_t *x, int64_t n, int64_t *out) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < n; i++) out[i] = (int64_t)(sum += (uint64_t)x[i]);
-}
-EXPORT_SHORT(running_sums)
-EXPORT_INSTRUCTION(running_sums)

@@ -13,33 +13,20 @@ struct Instruction {
   int64_t result;
 };
 
-namespace instruction {
-
-template <class T>
-T unpacked(int64_t value) {
-  if constexpr (std::is_pointer_v<T>)
-    return (T)value;
-  else
-    return static_cast<T>(value);
-}
-
+// Calls a function with arguments from an array.
 template <class R, class... A, size_t... I>
-int64_t call(R (*function)(A...), const int64_t *a, std::index_sequence<I...>) {
-  if constexpr (std::is_void_v<R>) {
-    function(unpacked<A>(a[I])...);
-    return 0;
-  } else {
-    return (int64_t)function(unpacked<A>(a[I])...);
-  }
+int64_t call_instruction(R (*function)(A...), const int64_t *from, std::index_sequence<I...>) {
+  if constexpr (std::is_void_v<R>)
+    return function((A)from[I]...), 0;
+  else
+    return (int64_t)function((A)from[I]...);
 }
 
 template <class R, class... A>
-int64_t call(R (*function)(A...), const int64_t *a) {
-  return call(function, a, std::index_sequence_for<A...>());
+int64_t call_instruction(R (*function)(A...), const int64_t *from) {
+  return call_instruction(function, from, std::index_sequence_for<A...>());
 }
-
-}  // namespace instruction
 
 // Exports `name` once more as `name_instruction`, which takes its arguments from an array.
 #define EXPORT_INSTRUCTION(name) \
-  EXPORT int64_t name##_instruction(const int64_t *arguments) { return instruction::call(name, arguments); }
+  EXPORT int64_t name##_instruction(const int64_t *arguments) { return call_instruction(name, arguments); }

@@ -9,8 +9,7 @@
 // block in bytes, and 1 if all shapes are equal, else 0. Returns false if the size overflows.
 EXPORT int32_t lay_out_batch(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, int64_t guard, Tensor *rows,
                              int64_t *about) {
-  bool dense = true;
-  for (int64_t i = ndim; i < n * ndim && dense; i++) dense = stored[i] == stored[i - ndim];
+  const bool dense = n < 2 || !std::memcmp(stored, stored + ndim, (n - 1) * ndim * sizeof *stored);
   int64_t total = 0;
   for (int64_t i = 0; i < n; i++) {
     Tensor &t = rows[i] = Tensor{};

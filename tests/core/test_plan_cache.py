@@ -32,7 +32,7 @@ class Planner:
             if self.error is not None:
                 raise self.error
         x = (
-            to._input(rows.position, "positions", lambda ctx: ctx.position)
+            to.input(rows.position, "positions", lambda ctx: ctx.position)
             if isinstance(to, TracedPlan)
             else rows.position
         )

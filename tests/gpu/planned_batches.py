@@ -5,7 +5,7 @@ import numpy as np
 
 from penstock import fn, pipeline_def
 from penstock.core import plan_cache, tracing
-from penstock.exec.gpu import chain as gpu_chain
+from penstock.gpu.launch import Fusion
 
 N = 5
 
@@ -82,7 +82,7 @@ def planted(plant, test, arguments, monkeypatch):
 def checks_of_launches(define, order, monkeypatch):
     """Number of columns checked by programs, as launches depend on them. Running without these checks can't be tested:
     kernels would write to arbitrary addresses."""
-    launches, expect, n = gpu_chain.GpuChain._launches, tracing.Tracer.expect, [0]
+    launches, expect, n = Fusion.plan, tracing.Tracer.expect, [0]
 
     def counted(tracer, column):
         n[0] += not tracing.is_constant(column)
@@ -93,6 +93,6 @@ def checks_of_launches(define, order, monkeypatch):
             m.setattr(tracing.Tracer, "expect", counted)
             return launches(*arguments)
 
-    monkeypatch.setattr(gpu_chain.GpuChain, "_launches", counting)
+    monkeypatch.setattr(Fusion, "plan", counting)
     run(define, order, monkeypatch)
     return n[0]

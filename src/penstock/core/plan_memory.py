@@ -13,9 +13,9 @@ import numpy as np
 from .batch import Batch, Spec
 from .kernels import Kernel
 from .op import Arguments
-from .program import COMPUTED, Pointer, Program
+from .program import COMPUTED, Program, View
 from .rng import Random
-from .rows import TENSOR, ArgumentRows, TensorRows
+from .rows import TENSOR, ArgumentRows
 from .traced import Untraceable, is_constant, plain
 from .tracing import IMMEDIATE, Native, Tracer
 
@@ -34,16 +34,15 @@ class BatchContext(Protocol):
 
 
 class PlanMemory:
-    """By edge: `specs`; `shapes`, tensor rows without memory; `rows`, tensor rows of all other tensors that are read or
-    made; `about`, (2,), of those made: the size in bytes, and whether all samples have one shape. In rows of inputs,
-    `data` is an address; in other rows, an offset into the memory of the tensor. By kernel: rows of `arguments`, and
-    the arrays behind their `pointers`."""
+    """By edge: `specs`; `rows`, tensor rows of all that kernels read or make; `about`, (2,), of those made: the size in
+    bytes, and whether all samples have one shape. In rows of inputs, `data` is an address; in other rows, an offset
+    into the memory of the tensor, if it has any. By kernel: rows of `arguments`, and the arrays behind their
+    `pointers`."""
 
     native: Native = IMMEDIATE
 
     def __init__(self) -> None:
         self.specs: Mapping[Edge, Spec] = {}
-        self.shapes: dict[Edge, TensorRows] = {}
         self.rows: dict[Edge, Any] = {}
         self.about: dict[Edge, Any] = {}
         self.kernels: list[Kernel] = []
@@ -85,11 +84,6 @@ class PlanMemory:
         self.pointers.append(pointers)
         return rows.array
 
-    def described(self, e: Edge, spec: Spec) -> Any:
-        """Adds tensor rows that have only shapes and types."""
-        self.shapes[e] = TensorRows(spec.n).describe(plain(spec.stored), spec.dtype)
-        return self.shapes[e].array
-
     def settled(self, column: Any) -> np.ndarray:
         """The row-major array that holds a column for every batch."""
         return np.ascontiguousarray(plain(column)) if is_constant(column) else plain(self.native.contiguous(column))
@@ -110,8 +104,7 @@ class TracedPlan(PlanMemory):
         # Other inputs to write for each batch: the array, and a function that returns its values, or None if the
         # program can't be used.
         self._given: list[tuple[np.ndarray, Callable[[BatchContext], np.ndarray | None]]] = []
-        self._drawn: tuple[Any, Any] | None = None
-        self._sample_of: Any = None
+        self._shared: dict[str, Any] = {}  # inputs of several operators
 
     def take_in(self, e: Edge, batch: Batch) -> Batch:
         native, spec = self.native, batch.spec
@@ -119,7 +112,7 @@ class TracedPlan(PlanMemory):
         shape, at_shape = native.allocate((spec.n, spec.ndim), np.dtype("i8"))
         place, column = native.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
         self._inputs.append((e, place))
-        native.call("take_in", column, spec.n, spec.ndim, Pointer(rows.value), at_shape)
+        native.call("take_in", column, spec.n, spec.ndim, View(rows.value, rows.array), at_shape)
         return TracedBatch(self, e, batch, self.whole(Spec(shape, spec.dtype, spec.layout)), rows)
 
     def read(self, a: Arguments, resolver: Any) -> None:
@@ -127,14 +120,15 @@ class TracedPlan(PlanMemory):
             if name in a.row_lengths:
                 raise Untraceable(f"'{name}' has vectors of different lengths")
             given = partial(_column, resolver, name)
-            setattr(a, name, self._input(getattr(a, name), f"argument '{name}' of {resolver.node.name}", given))
+            setattr(a, name, self.input(getattr(a, name), f"argument '{name}' of {resolver.node.name}", given))
         if "seed" in resolver.node.op.schema:
-            a.random = Random(a.random.key, *self._places(a.random))
+            epoch, position = a.random.epoch.astype("u4"), a.random.position.astype("u8")
+            epochs = self._once(epoch, "epochs", lambda ctx: ctx.epoch)
+            a.random = Random(a.random.key, epochs, self._once(position, "positions", lambda ctx: ctx.position))
 
     def sample_of(self, ctx: BatchContext) -> Any:
-        if self._sample_of is None and ctx.sample_of is not None:
-            self._sample_of = self._input(ctx.sample_of, "samples of the frames", lambda ctx: ctx.sample_of)
-        return self._sample_of
+        rows = ctx.sample_of
+        return None if rows is None else self._once(rows, "samples of the frames", lambda ctx: ctx.sample_of)
 
     def whole(self, spec: Spec) -> Spec:
         """Makes the spec's shapes, constant ones too, and origins usable in traced computations."""
@@ -144,22 +138,12 @@ class TracedPlan(PlanMemory):
             traced.stored = constant(spec.stored)
         return traced
 
-    def contents(self, e: Edge, batch: Batch) -> Any:
-        """The contents of an input that a rule reads."""
-        if not batch.on_host:
-            raise Untraceable("it looks into an input on the GPU")
-        return self._input(_contents_of(batch), f"contents of edge {e[0]}.{e[1]}", lambda ctx: _contents(ctx, e))
+    def _once(self, array: np.ndarray, name: str, given: Callable[[BatchContext], np.ndarray | None]) -> Any:
+        if name not in self._shared:
+            self._shared[name] = self.input(array, name, given)
+        return self._shared[name]
 
-    def _places(self, random: Random) -> tuple[Any, Any]:
-        """Epochs and positions of the samples, the counters of random numbers."""
-        if self._drawn is None:
-            self._drawn = (
-                self._input(random.epoch.astype("u4"), "epochs", lambda ctx: ctx.epoch),
-                self._input(random.position.astype("u8"), "positions", lambda ctx: ctx.position),
-            )
-        return self._drawn
-
-    def _input(self, array: np.ndarray, name: str, given: Callable[[BatchContext], np.ndarray | None]) -> Any:
+    def input(self, array: np.ndarray, name: str, given: Callable[[BatchContext], np.ndarray | None]) -> Any:
         """A column whose values `given` returns for each batch."""
         memory, column = self.native.input(array, name)
         self._given.append((memory, given))
@@ -174,21 +158,14 @@ class TracedPlan(PlanMemory):
                 to[...] = x
         return rows
 
-    def described(self, e: Edge, spec: Spec) -> Any:
-        array = super().described(e, spec)
-        if not is_constant(spec.stored):
-            rows = self.native.store(array, COMPUTED, f"shapes of edge {e[0]}.{e[1]}")
-            rows["shape"][:, : spec.ndim] = spec.stored
-        return array
-
     def finish(self) -> None:
         """Makes the program, and drops columns, which refer to the batch. Raises Untraceable."""
         self.specs = {e: Spec(self.settled(s.stored), s.dtype, s.layout) for e, s in self.specs.items()}
         self.more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
         self.rows, self.about = ({e: plain(x) for e, x in of.items()} for of in (self.rows, self.about))
         self.program = self.native.program()
-        self.alive = self._drawn = self._sample_of = None
-        del self.native
+        self.alive = None
+        del self.native, self._shared
 
     def refill(self, ctx: BatchContext) -> bool:
         """Runs the program for a batch; returns whether its checks passed."""
@@ -203,27 +180,26 @@ class TracedPlan(PlanMemory):
             if array is None or array.shape != memory.shape:
                 return False
             memory[...] = array
-        return self.program.run()
+        return self.program.run() is None
 
 
 class TracedBatch(Batch):
     """An input of a traced plan, whose data rules may read."""
 
-    __slots__ = ("_load", "_traced_rows")
+    __slots__ = ("_load",)
 
     def __init__(self, plan: TracedPlan, e: Edge, batch: Batch, spec: Spec, rows: Any):
         super().__init__(spec, rows, (), batch.sources)
-        self._load, self._traced_rows = (plan, e, batch), rows
-
-    @property  # type: ignore[misc]
-    def rows_address(self) -> Any:
-        """A Pointer for native code, not an address."""
-        return Pointer(self._traced_rows.value)
+        self._load = plan, e, batch
+        self._rows_address: Any = View(rows.value, rows.array)
 
     def array(self) -> np.ndarray:
         if self._array is None:
             plan, e, batch = self._load
-            self._array = plan.contents(e, batch)
+            if not batch.on_host:
+                raise Untraceable("it looks into an input on the GPU")
+            array, name = _contents_of(batch), f"contents of edge {e[0]}.{e[1]}"
+            self._array = plan.input(array, name, lambda ctx: _contents(ctx, e))
         return self._array
 
     def sample(self, i: int) -> np.ndarray:

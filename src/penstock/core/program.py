@@ -5,7 +5,6 @@ the rules used."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ import numpy as np
 from .kernels import library
 from .rows import MAX_DIMS, address
 
-_OPERANDS = 4
+_OPERANDS, _BITS = 4, (1 << 64) - 1
 
 INPUT, CONSTANT, COMPUTED = "input", "constant", "computed"
 _LETTERS = {INPUT: "i", CONSTANT: "k", COMPUTED: "c"}
@@ -38,7 +37,7 @@ class Value:
 
 @dataclass(eq=False, repr=False, slots=True)
 class View:
-    """A view of a value's memory."""
+    """A view of a value's memory; for native code, its address."""
 
     value: Value
     array: np.ndarray
@@ -46,6 +45,9 @@ class View:
     @property
     def address(self) -> int:
         return address(self.array)
+
+    def __add__(self, nbytes: int) -> View:
+        return View(self.value, self.array.reshape(-1).view("u1")[nbytes:])
 
     def __str__(self) -> str:
         array, memory = self.array, self.value.memory
@@ -59,25 +61,7 @@ class View:
         return f"{self.value}[from {offset}{steps} as {array.dtype.name}{list(array.shape)}]"
 
 
-@dataclass(eq=False, repr=False, slots=True)
-class Pointer:
-    """An address in the memory of a value, for native code."""
-
-    value: Value
-    offset: int = 0
-
-    @property
-    def address(self) -> int:
-        return address(self.value.memory) + self.offset
-
-    def __add__(self, nbytes: int) -> Pointer:
-        return Pointer(self.value, self.offset + nbytes)
-
-    def __str__(self) -> str:
-        return f"&{self.value}" + f"+{self.offset}" * bool(self.offset)
-
-
-Argument = View | Pointer | np.ndarray | int
+Argument = View | np.ndarray | int
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -91,16 +75,12 @@ class Instruction:
     text: str
     parts: tuple[Any, ...]
 
-    def numbers(self) -> list[int]:
-        """The arguments as integers for native code."""
-        return [_number(x) for x in self.arguments]
-
     def values(self) -> Iterable[Value]:
         """The values that it reads or writes."""
         for x in (*self.arguments, *self.parts):
             if isinstance(x, Value):
                 yield x
-            elif isinstance(x, (View, Pointer)):
+            elif isinstance(x, View):
                 yield x.value
 
     def __str__(self) -> str:
@@ -111,14 +91,12 @@ def _short(part: Any) -> str:
     return np.array2string(part, threshold=6, separator=", ") if isinstance(part, np.ndarray) else str(part)
 
 
-def _number(x: Argument) -> int:
+def number_of(x: Argument) -> int:
+    """An argument for native code."""
     return x if isinstance(x, int) else address(x) if isinstance(x, np.ndarray) else x.address
 
 
-class _Packed(ctypes.Structure):
-    """struct Instruction of kernels/core/program.cpp"""
-
-    _fields_ = [("function", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("result", ctypes.c_int64)]
+_PACKED = np.dtype("u8, u8, i8")  # struct Instruction of kernels/core/program.h
 
 
 class Program:
@@ -127,22 +105,15 @@ class Program:
     def __init__(self, values: Sequence[Value], instructions: Sequence[Instruction]):
         self.values, self.instructions = tuple(values), tuple(instructions)
         self._n = len(self.instructions)
-        self._packed = (_Packed * self._n)()
-        self._arguments: list[ctypes.Array] = []
-        for packed, instruction in zip(self._packed, self.instructions):
-            numbers = instruction.numbers()
-            self._arguments.append((ctypes.c_int64 * len(numbers))(*numbers))
-            packed.function = _address_of(instruction.function)
-            packed.arguments, packed.result = ctypes.addressof(self._arguments[-1]), instruction.result
-        self._at = ctypes.addressof(self._packed)
+        self._arguments = [np.array([number_of(x) & _BITS for x in i.arguments], "u8") for i in self.instructions]
+        packed = [(_address_of(i.function), address(x), i.result) for i, x in zip(self.instructions, self._arguments)]
+        self._packed = np.array(packed, _PACKED)
+        self._at = address(self._packed)
 
-    def run(self) -> bool:
-        """Returns whether all checks passed, so that the results equal those of the rules."""
-        return self.ran() == self._n
-
-    def ran(self) -> int:
-        """Number of instructions that ran before a check failed."""
-        return library().run_program(self._at, self._n)
+    def run(self) -> Instruction | None:
+        """Returns the instruction whose check failed; None if all passed: the results equal those of the rules."""
+        ran = library().run_program(self._at, self._n)
+        return None if ran == self._n else self.instructions[ran]
 
     def __str__(self) -> str:
         used = {v.number for i in self.instructions for v in i.values()}
@@ -181,13 +152,6 @@ def layout_of(out: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
     rows = layout[1:].reshape(-1, MAX_DIMS)[:, : len(order)]
     rows[0] = [shape[d] for d in order]
     for row, x in zip(rows[1:], (out, *inputs)):
-        strides = _strides_in(x, shape)
+        strides = np.broadcast_to(x, shape).strides
         row[:] = [strides[d] for d in order]
     return layout
-
-
-def _strides_in(array: np.ndarray, shape: tuple[int, ...]) -> list[int]:
-    """The strides of the array when broadcast to another shape, by NumPy's rules."""
-    missing = len(shape) - array.ndim
-    own = zip(array.shape, array.strides, shape[missing:])
-    return [0] * missing + [0 if extent == 1 and wanted != 1 else step for extent, step, wanted in own]

@@ -31,7 +31,8 @@ MOVING = frozenset(
         "take_along_axis take concatenate stack hstack vstack column_stack broadcast_to atleast_2d rot90"
     ).split()
 )
-JOINING = frozenset((np.concatenate, np.stack, np.hstack, np.vstack, np.column_stack))
+# Of these functions, the arguments whose elements are moved; of all others, the first.
+ELEMENTS = {np.insert: (0, 2), np.pad: (0, "constant_values")}
 _METHODS = {getattr(np, name): name for name in "any all sum prod max min clip nonzero".split()}
 _ABOUT = frozenset((np.ndim, np.shape, np.size))
 _FILLED = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
@@ -43,10 +44,12 @@ _MOVED = {name: getattr(np, name) for name in "repeat squeeze swapaxes ravel".sp
 
 
 def plain(x: Any) -> Any:
-    """The current values, not recorded in the program; use only if the result does not depend on them. Also of lists
-    and tuples."""
+    """The current values, not recorded in the program; use only if the result does not depend on them. Also of lists,
+    tuples and dictionaries."""
     if isinstance(x, Traced):
         return x.array
+    if type(x) is dict:
+        return {k: plain(v) for k, v in x.items()}
     return type(x)(map(plain, x)) if type(x) in (list, tuple) else x
 
 
@@ -95,7 +98,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             out[...] = getattr(ufunc, method)(*inputs, **kwargs)
             return out
         tracer, name = self.tracer, ufunc.__name__
-        result = getattr(ufunc, method)(*map(plain, inputs), **plain_values(kwargs))
+        result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
         if is_constant(inputs):
             return tracer.constant(result)
         if method == "__call__" and not kwargs:
@@ -109,7 +112,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if function in _ABOUT:
             return function(*plain(args), **kwargs)
         if is_constant((args, tuple(kwargs.values()))):
-            return tracer.constant(function(*plain(args), **plain_values(kwargs)))
+            return tracer.constant(function(*plain(args), **plain(kwargs)))
         if function in _METHODS:
             return getattr(tracer.constant(args[0]), _METHODS[function])(*args[1:], **kwargs)
         if function is np.array_equal and len(args) == 2 and not kwargs:
@@ -128,7 +131,11 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     # Operations that return columns -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
-        return self.tracer.chosen(self, index)
+        index = known_values(index)
+        whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
+        is_name = isinstance(index, str)  # a record field
+        choose = lambda x: x[index] if is_name or isinstance(x[index], np.ndarray) else x[whole]
+        return self.tracer.move(choose, (self,), {})
 
     def __setitem__(self, index: Any, values: Any) -> None:
         self.tracer.write(self, index, values)
@@ -155,16 +162,14 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
-        if low is None or high is None:
-            return np.minimum(self, high) if low is None else np.maximum(self, low)
-        result = np.clip(*plain((self, low, high)))
-        if is_constant((self, low, high)):
-            return self.tracer.constant(result)
-        return self.tracer.compute("clip", result, (self, low, high))
+        raised = self if low is None else np.maximum(self, low)
+        return raised if high is None else np.minimum(raised, high)
 
-    sum, prod = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.add, np.multiply))
-    max, min = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.maximum, np.minimum))
-    any, all = (lambda self, *a, f=f, **k: _reduced(f, self, *a, **k) for f in (np.logical_or, np.logical_and))
+    sum, prod = (lambda self, axis=None, f=f, **k: f.reduce(self, axis=axis, **k) for f in (np.add, np.multiply))
+    max, min = (lambda self, axis=None, f=f, **k: f.reduce(self, axis=axis, **k) for f in (np.maximum, np.minimum))
+    any, all = (
+        lambda self, axis=None, f=f, **k: f.reduce(self, axis=axis, **k) for f in (np.logical_or, np.logical_and)
+    )
 
     # Values passed to Python ------------------------------------------------------------------------------------------
 
@@ -202,25 +207,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __repr__(self) -> str:
         return f"Traced({self.array!r})"
-
-
-def plain_values(kwargs: dict[str, Any]) -> dict[str, Any]:
-    return {k: plain(v) for k, v in kwargs.items()}
-
-
-def _reduced(
-    ufunc: np.ufunc,
-    x: Traced,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    **more: Any,
-) -> Any:
-    """A reduction method of arrays; `more` may contain `initial`."""
-    kwargs = {} if dtype is None else {"dtype": dtype}
-    given = {k: v for k, v in more.items() if v is not np._NoValue}  # passed on by NumPy's own functions
-    return ufunc.reduce(x, axis=axis, keepdims=keepdims is True, **kwargs, **given)
 
 
 def known_values(x: Any) -> Any:

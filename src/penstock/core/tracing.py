@@ -5,7 +5,7 @@ same kind (core/plan_cache.py)."""
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,18 @@ from .program import (
     INPUT,
     Argument,
     Instruction,
-    Pointer,
     Program,
     Value,
     View,
     layout_of,
+    number_of,
     operation_number,
 )
 from .rows import allocate
-from .traced import JOINING, Moving, Traced, Untraceable, is_constant, known_values, plain, plain_values
+from .traced import ELEMENTS, Moving, Traced, Untraceable, is_constant, known_values, plain
 
 _INT64, _BOOL = np.dtype("i8"), np.dtype("?")
 _MOST_INPUTS = 3  # per operation
-_OF_INPUTS = frozenset("equal not_equal less less_equal greater greater_equal isfinite isnan isinf".split())
 _OF_BOOL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
 _TYPES = frozenset(np.dtype(t) for t in ("u1", "i4", "i8", "u8", "f4", "f8", "?"))
 _FROM_TYPES = _TYPES | frozenset(np.dtype(t) for t in ("u2", "u4", "i1", "i2"))
@@ -52,8 +51,7 @@ class Native:
     def cosine_and_sine(self, radians: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cosines and sines of float32 or float64, each (n,) of the same type."""
         (cosine, at_cosine), (sine, at_sine) = (self.allocate(radians.shape, radians.dtype) for _ in range(2))
-        of_floats = "float_" if radians.dtype == np.float32 else ""
-        self.call(f"{of_floats}cosines_and_sines", radians, radians.size, at_cosine, at_sine)
+        self.call("cosines_and_sines", int(from_numpy(radians.dtype)), radians, radians.size, at_cosine, at_sine)
         return cosine, sine
 
     def call(self, name: str, *arguments: Any) -> int:
@@ -99,7 +97,7 @@ class Tracer(Native):
 
     def allocate(self, shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
         column = self.store(np.zeros(shape, dtype), COMPUTED)
-        return column, Pointer(column.value)
+        return column, self._view(column)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         return self.filled(shape, np.dtype(dtype), 0)
@@ -130,7 +128,7 @@ class Tracer(Native):
         if operation_number(name) < 0 or isinstance(result, tuple):
             raise Untraceable(f"np.{name} is not among the instructions")
         result = np.asarray(result)
-        dtype = np.result_type(*map(plain, inputs)) if name in _OF_INPUTS else result.dtype
+        dtype = np.result_type(*map(plain, inputs)) if result.dtype == _BOOL else result.dtype
         dtype = _BOOL if name in _OF_BOOL else dtype
         if dtype not in _TYPES:
             raise Untraceable(f"np.{name} of {dtype.name} is not among the instructions")
@@ -177,54 +175,43 @@ class Tracer(Native):
         axis = given.get("axis", 0)
         axes = range(x.ndim) if axis is None else [d % x.ndim for d in (axis if isinstance(axis, tuple) else (axis,))]
         kept = tuple(1 if d in axes else extent for d, extent in enumerate(x.shape))
-        out = self.store(result.reshape(kept).copy(), COMPUTED)
-        view, wide = self._view(out), self._operand(x, _BOOL if name in _OF_BOOL else dtype)
+        out, at = self.allocate(kept, dtype)
         start = given.get("initial", _IDENTITIES.get(name))
-        if start is None:
-            first = tuple(slice(1) if d in axes else slice(None) for d in range(x.ndim))
-            self._convert(View(wide.value, wide.array[first]), view)
-        else:
-            self._convert(self._operand(start, dtype), view)
+        first = tuple(slice(1) if d in axes else slice(None) for d in range(x.ndim))
+        out[...] = x[first] if start is None else start
         # Each element is accumulated into its sum: the output broadcast along the reduced axes.
-        sums = View(view.value, np.broadcast_to(view.array, wide.array.shape))
-        self._compute(name, _BOOL if name in _OF_BOOL else dtype, sums, (sums, wide))
+        sums = View(at.value, np.broadcast_to(at.array, x.shape))
+        dtype = _BOOL if name in _OF_BOOL else dtype
+        self._compute(name, dtype, sums, (sums, self._operand(x, dtype)))
+        out.array[...] = result.reshape(kept)
         return Traced(self, out.array.reshape(result.shape), out.value)
 
     def move(self, function: Moving, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Traces a function that moves elements, by applying it to their addresses."""
-        if function not in JOINING and function not in (np.insert, np.pad):
-            rest, named = known_values(args[1:]), {k: known_values(v) for k, v in kwargs.items()}
-            return self._part(self.constant(args[0]), lambda x: function(x, *rest, **named))
-        if function is np.pad and (len(args) > 2 or kwargs.keys() - {"constant_values"}):
-            raise Untraceable("np.pad with anything but constant_values is not among the instructions")
-        result = function(*plain(args), **plain_values(kwargs))
-        sources: list[Value] = []
-        places = partial(self._places, dtype=result.dtype, sources=sources)
-        first, *others = args
-        if function in JOINING:
-            moved: Any = [places(x) for x in first]
-        elif function is np.insert:
-            moved, others[0], others[1] = places(first), known_values(others[0]), places(others[1])
-        else:
-            kwargs = {"constant_values": int(places(kwargs.get("constant_values", 0)))}
-            moved = places(first)
-        return self._gathered(result, function(moved, *others, **kwargs), sources)
+        if function is np.pad:
+            if len(args) > 2 or kwargs.keys() - {"constant_values"}:
+                raise Untraceable("np.pad with anything but constant_values is not among the instructions")
+            kwargs = {"constant_values": 0, **kwargs}
+        moved = ELEMENTS.get(function, (0,))
+        given = {k: x if k in moved else known_values(x) for k, x in (*enumerate(args), *kwargs.items())}
 
-    def _part(self, x: Any, function: Moving) -> Any:
-        """Applies a function that moves elements to one column."""
-        result = function(x.array)
-        if is_constant(x):
+        def applied(to: Callable[[Any], Any]) -> Any:
+            of: dict[Any, Any] = {k: to(x) if k in moved else x for k, x in given.items()}
+            return function(*[of.pop(i) for i in range(len(args))], **of)
+
+        result, first, sources = applied(plain), args[0], list[Value]()
+        if all(is_constant(given[k]) for k in given if k in moved):
             return self.constant(result)
         if not isinstance(result, np.ndarray):
             result = np.asarray(result)
-        elif np.may_share_memory(result, x.array):
-            return Traced(self, result, x.value)
-        sources: list[Value] = []
-        places = np.asarray(function(self._places(x, x.dtype, sources)))
-        return self._gathered(result, places, sources)
+        elif isinstance(first, Traced) and np.may_share_memory(result, first.array):
+            return Traced(self, result, first.value)
+        return self._gathered(result, applied(lambda x: self._places(x, result.dtype, sources)), sources)
 
-    def _places(self, x: Any, dtype: np.dtype, sources: list[Value]) -> np.ndarray:
-        """The address of each element of x, whose value is added to `sources`."""
+    def _places(self, x: Any, dtype: np.dtype, sources: list[Value]) -> Any:
+        """The address of each element of x, whose value is added to `sources`; also of lists and tuples."""
+        if isinstance(x, (list, tuple)):
+            return [self._places(y, dtype, sources) for y in x]
         view = self._operand(x, dtype)
         sources.append(view.value)
         places = np.full(view.array.shape, view.address, "i8")
@@ -235,18 +222,17 @@ class Tracer(Native):
     def _gathered(self, result: np.ndarray, places: np.ndarray, sources: list[Value]) -> Any:
         out = self.store(np.array(result, order="C"), COMPUTED)
         if result.size:
-            view, places = self._view(out), np.ascontiguousarray(places, "i8")
             names = ", ".join(map(str, dict.fromkeys(sources)))
-            arguments = places, places.size, result.dtype.itemsize, view
-            self._add(f"{{}} = elements of {names}", (view, *sources), "gather_elements", arguments)
+            self._move(
+                f"{{}} = elements of {names}", (self._view(out), *sources), places, self._places(out, out.dtype, [])
+            )
         return out
 
-    def chosen(self, x: Any, index: Any) -> Any:
-        """x[index]"""
-        index = known_values(index)
-        whole = (*index, ...) if isinstance(index, tuple) else (index, ...)
-        is_name = isinstance(index, str)  # a record field
-        return self._part(x, lambda y: y[index] if is_name or isinstance(y[index], np.ndarray) else y[whole])
+    def _move(self, text: str, parts: tuple[Any, ...], source: np.ndarray, to: np.ndarray) -> None:
+        """Copies the elements at these addresses."""
+        size = parts[0].array.itemsize
+        addresses = np.ascontiguousarray(source, "i8"), np.ascontiguousarray(to)
+        self._add(text, parts, "move_elements", (*addresses, to.size, size))
 
     def write(self, x: Any, index: Any, values: Any) -> None:
         """x[index] = values"""
@@ -268,32 +254,28 @@ class Tracer(Native):
             places = self._places(x, x.dtype, sources)[index]
             whole = self.filled(places.shape, x.dtype, values)
             if places.size:
-                view, places = self._view(whole), np.ascontiguousarray(places)
-                arguments = places, places.size, x.dtype.itemsize, view
-                self._add("elements of {} = {}", (x.value, view), "scatter_elements", arguments)
+                parts = self._view(whole), x.value
+                self._move("elements of {1} = {0}", parts, self._places(whole, x.dtype, []), places)
         x.array[index] = plain(values)
 
     def call(self, name: str, *arguments: Any) -> int:
         given = tuple(self._argument(x) for x in arguments)
         called = f"{name}({', '.join(['{}'] * len(given))})"
-        made = self._add(f"check {called} == {{}}", (), name, given)
-        result = getattr(library(), name)(*made.numbers())
-        made.result = int(result or 0)
-        made.parts = *given, made.result
+        result = int(getattr(library(), name)(*map(number_of, given)) or 0)
+        self._add(f"check {called} == {{}}", (*given, result), name, given, result)
         return result
 
     def _add(
         self, text: str, parts: tuple[Any, ...], function: str, arguments: tuple[Argument, ...], result: int = 0
-    ) -> Instruction:
+    ) -> None:
         self._instructions.append(Instruction(function, arguments, result, text, parts))
-        return self._instructions[-1]
 
-    def _argument(self, x: Any) -> View | Pointer | int:
+    def _argument(self, x: Any) -> View | int:
         if isinstance(x, bytes):
             x = np.frombuffer(x, "u1")
         if isinstance(x, (Traced, np.ndarray)):
             return self._operand(self.contiguous(x))
-        return x if isinstance(x, Pointer) else int(x or 0)
+        return x if isinstance(x, View) else int(x or 0)
 
     def taken(self, x: Any, rows: Any) -> Any:
         if is_constant(rows):
@@ -308,8 +290,10 @@ class Tracer(Native):
         """np.cumsum of a column of int64."""
         if x.dtype != _INT64 or x.ndim != 1:
             raise Untraceable("np.cumsum is for columns (n,) of int64")
-        out, at = self.allocate(x.shape, _INT64)
-        self.call("running_sums", x, x.size, at)
+        out = self.converted(x, _INT64)
+        out.array[...] = np.cumsum(x.array)
+        sums = self._view(out[1:])
+        self._compute("add", _INT64, sums, (self._view(out[:-1]), sums))  # in order: each with the sum before it
         return out
 
     def expect(self, column: Any) -> None:
@@ -327,9 +311,8 @@ class Tracer(Native):
         results bit for bit."""
         made = Program(self._values, self._instructions)
         expected = [v.memory.copy() for v in self._values]
-        ran = made.ran()
-        if ran < len(made.instructions):
-            raise Untraceable(f"native code does not go on behind `{made.instructions[ran]}`")
+        if failed := made.run():
+            raise Untraceable(f"native code does not go on behind `{failed}`")
         for value, by_numpy in zip(self._values, expected):
             memory = value.memory
             # Padding between the fields of rows may have any value.

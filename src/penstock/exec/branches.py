@@ -26,6 +26,8 @@ def context_of(ctx: Context, scope: Scope) -> ScopedContext:
         parent = None if scope.parent is None else context_of(ctx, scope.parent)
         condition = ctx.values[scope.condition_edge]
         n = ctx.n if parent is None else parent.n
+        if condition.spec.ndim and n:  # the split explains it
+            raise ValueError("a condition is not a scalar")
         rows = ((condition.array() != 0) == scope.branch).nonzero()[0] if n else np.zeros(0, "i8")
         ctx.scopes[scope] = ScopedContext(ctx, rows if parent is None else parent.within[rows])
     return ctx.scopes[scope]

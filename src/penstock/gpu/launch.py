@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.batch import Spec
-from ..core.traced import Traced, is_constant, plain
+from ..core.traced import Traced, plain
 from . import forms
 from .access import (
     alignment_of_planes,
@@ -40,7 +40,7 @@ _ALWAYS_FIT = 256  # block size that fits on a multiprocessor with any register 
 class Launch:
     """One launch of a function compiled from `source`, whose only argument is struct Launch of kernels/core/gpu.h.
 
-    Its tensors[i] are rows of `tensors`, then, with data null, of `shapes` (tensors that are never in memory); its
+    Its tensors[i] are rows of `tensors`, then of `shapes` (tensors that are never in memory); its
     args[i] are argument rows of `calls`. Launches must be made in order, on one stream.
     """
 
@@ -52,9 +52,8 @@ class Launch:
     tensors: list[Tensor]
     shapes: list[Tensor]
     calls: list[int]
-    scratch: int = 0  # bytes of device memory in Launch::scratch, shared by the launches of a group
+    scratch: Any = 0  # bytes of device memory in Launch::scratch, which launches share; may be traced
     zero: bool = False  # whether the scratch is zeroed before
-    more_scratch: tuple = ()  # the same as columns, if the size depends on the batch
 
 
 class Phase(NamedTuple):
@@ -64,7 +63,7 @@ class Phase(NamedTuple):
     grid: tuple[int, int, int]
     block: tuple[int, int, int] = (_THREADS, 1, 1)
     shared: int = 0
-    scratch: int = 0
+    scratch: int = 0  # shared by all launches
     zero: bool = False
     definitions: tuple[str, ...] = ()  # lines before the function, such as "#define TAPS 4"
     resident: int = 0  # minimum resident blocks per multiprocessor, which limits registers; 0: no limit
@@ -141,9 +140,8 @@ class Fusion:
         if head and before:
             between = [head.ins[0]]
             head = Call(forms.described(head.kernel).joined[1], head.outs, before.ins, head.args)
-        first = head.outs[0] if head else locals_[0].ins[0]
-        chain = [first, *(c.outs[0] for c in locals_)]
-        tensors = [chain[-1], *head.outs[1:], *head.ins] if head else [chain[-1], first]
+        chain = [head.outs[0] if head else locals_[0].ins[0], *(c.outs[0] for c in locals_)]
+        tensors = [chain[-1], *head.outs[1:], *head.ins] if head else [chain[-1], chain[0]]
         shapes = [t for t in [*chain[0 if head else 1 : -1], *between] if t not in tensors]
         where = {t: i for i, t in reversed(list(enumerate([*tensors, *shapes])))}
         order = [i for i in (g.head, g.before, *g.locals) if i is not None]
@@ -168,46 +166,35 @@ class Fusion:
             Step(c.kernel, k, order.index(i), where[c.outs[0]], where[c.ins[0]], constants(c))
             for i, c, k in zip(g.locals, locals_, kinds[1:])
         ]
-        if head is None or form == "gather":
+        first, is_own = head or locals_[0], form in ("block", "own")
+        outs, ins = [specs[t] for t in first.outs], [specs[t] for t in first.ins]
+        task = Task(first, outs, ins, seen[-1], kinds[0 if head else -1], kinds[-1], n, before)
+        phases: list[Phase] = []
+        if is_own:
+            phases = forms.companion(first.kernel)(task)
+            if not phases:  # better done as two launches
+                return self._apart([_Group(g.before), _Group(g.head, g.locals)], calls, specs, n)
+        elif len(order) == 1 and not head and (alone := forms.alone(first.kernel)):
+            phases = alone(task)
+        if not phases:
             in_runs = not head and form != "values" and goes_in_runs(kinds, seen, locals_)
             along = ("rows" if "places" in of_locals else "runs") if in_runs else form
             turned = turned_coordinate(kinds, seen, locals_) if along == "local" else -1
-            if apart := None if head or len(locals_) > 1 else _alone(locals_[0], seen, kinds, n):
-                phases = apart
-            elif turned >= 0:
-                phases = [_tiles(kinds, seen[-1], turned, n)]
-            else:
-                phases = [_phase(along, kinds, seen, head, where, n)]
-        else:
-            task = Task(
-                head,
-                [specs[t] for t in head.outs],
-                [specs[t] for t in head.ins],
-                seen[-1],
-                kinds[0],
-                kinds[-1],
-                n,
-                before,
-            )
-            phases = forms.companion(head.kernel)(task)
-            if not phases:  # better done as two launches
-                return self._apart([_Group(g.before), _Group(g.head, g.locals)], calls, specs, n)
+            tiles = turned >= 0
+            phases = [_tiles(kinds, seen[-1], turned, n) if tiles else _phase(along, kinds, seen, head, where, n)]
         launches = []
-        scratch = max((int(p.scratch if p.zero else plain(p.scratch)) for p in phases), default=0)
-        more_scratch = tuple(p.scratch for p in phases if not (p.zero or is_constant(p.scratch)))
         for p in phases:
             block, shared = (int(p.block[0]), int(p.block[1]), int(p.block[2])), int(p.shared)
             more = [*p.definitions]
             if head:
                 more += [f"typedef {k} {name};" for name, k in named(head, specs, kinds[0])]
-                values = "".join(f", {c}" for c in constants(head))
                 if form == "gather":
-                    name = forms.struct_of(head.kernel)
+                    name, values = forms.struct_of(head.kernel), "".join(f", {c}" for c in constants(head))
                     more.append(f"template <class To, class From> using Head = {name}<To, From{values}>;")
             source, entry = self._text(calls, order, kinds[0], steps, head, p, tuple(more))
             grid = (max(p.grid[0], 1), p.grid[1], p.grid[2])  # later batches with the same launch may have more work
-            more_of_it = tensors, shapes, order, scratch, p.zero, more_scratch
-            launches.append(Launch(source, entry, grid, block, shared, *more_of_it))
+            scratch = int(p.scratch) if p.zero else p.scratch
+            launches.append(Launch(source, entry, grid, block, shared, tensors, shapes, order, scratch, p.zero))
         return launches
 
     def _apart(self, groups: list[_Group], calls: list[Call], specs: Specs, n: int) -> list[Launch]:
@@ -253,13 +240,6 @@ def simple_launch(said: forms.SimpleLaunch, task: Task) -> list[Phase]:
     if (s.volumes() >= 1 << 32).any():
         raise ValueError(f"a sample of shape {s.shape.max(axis=0).tolist()} is too large for the GPU")
     return [Phase(said.body, grid_of(-(-amount // said.portion), task.n), (said.threads, 1, 1))]
-
-
-def _alone(call: Call, specs: list[Spec], kinds: list[Kind], n: int) -> list[Phase] | None:
-    """The launches of an unfused LOCAL that plans its own; else None."""
-    plan = forms.alone(call.kernel)
-    x, out = specs[0], specs[-1]
-    return None if plan is None else plan(Task(call, [out], [x], out, kinds[-1], kinds[-1], n))
 
 
 def _tiles(kinds: list[Kind], out: Spec, at: int, n: int) -> Phase:

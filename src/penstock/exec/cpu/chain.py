@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from ...core import kernels
@@ -67,6 +66,7 @@ class Chain:
         reads = [e for n in nodes for e in inputs_of(n)]
         lone = {e for e in reads if reads.count(e) == 1 and e not in needed}
         self.links = [Link(n, resolvers[n.number], not n.inputs or inputs_of(n)[0] in lone) for n in nodes]
+        self.called = [link for link in self.links if not link.op.aliases]
         self.wiring = Wiring(nodes, needed)
         self.inputs = [e for e in dict.fromkeys(reads) if e not in self.wiring.root]
         self.plans = PlanCache(self, all(link.op.traced for link in self.links))
@@ -153,18 +153,12 @@ class Chain:
         segment.narrow()
         to.specs, to.alive = segment.specs, segment.arguments
         to.rows = {e: batch.rows for e, batch in segment.inputs.items()}
-        for e in self.lay_out(segment, segment.fill_rows()):
-            to.described(e, segment.specs[e])
+        self.lay_out(segment, segment.fill_rows())
 
-    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> Iterable[Edge]:
-        """Adds rows of the tensors that are in memory, after the rules of the segment have run. Returns the edges of
-        which kernels get only shapes."""
-        for e in self.wiring.allocated:
-            segment.to.rows[e], segment.to.about[e] = segment.lay_out(e)
-        if segment.ctx.sample_of is not None:  # frames of one sequence have the same shape in views, too
-            for e in self.wiring.returned:
-                segment.lay_out(e)
-        return self.wiring.unkept
+    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> None:
+        """Adds rows of what is made, after the rules of the segment have run."""
+        for e in self.wiring.root:
+            segment.lay_out(e)
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> Any:
         """Makes the plan from these arrays."""

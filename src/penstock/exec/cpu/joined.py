@@ -57,12 +57,10 @@ class Joined:
         planned: list[_Planned] = []
         for part in self._alternatives:
             begin = time.monotonic_ns()
-            if not part.has_scalar_conditions(ctx):
-                return None
-            sub = ScopedContext(ctx, context_of(ctx, part.scopes[-1]).within)
-            if not sub.n:
-                continue
             try:
+                sub = ScopedContext(ctx, context_of(ctx, part.scopes[-1]).within)
+                if not sub.n:
+                    continue
                 sub.values = part.values(ctx, sub.within)
                 if part.chain.rows(sub) is not sub:  # sequences are run stage by stage
                     return None
@@ -112,10 +110,6 @@ class _Part:
             for d in reads
             if d.source.number not in made
         }
-
-    def has_scalar_conditions(self, ctx: Context) -> bool:
-        conditions = [ctx.values[scope.condition_edge] for scope in self.scopes]
-        return not any(c.spec.ndim and len(c) for c in conditions)
 
     def values(self, ctx: Context, rows: np.ndarray) -> dict[tuple[int, int], Batch]:
         """The inputs from outside, restricted to these rows of the batch."""

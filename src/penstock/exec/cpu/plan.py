@@ -68,26 +68,22 @@ class CpuPlan:
 
     def __init__(self, chain: Chain, ctx: Context, at: PlanMemory):
         wiring = chain.wiring
-        self._nodes, self._shortened = wiring.native, wiring.shortened
-        native = list(zip(wiring.native, wiring.in_place, at.kernels, at.arguments))
-        tensors = [wiring.slots[node.number] for node, *_ in native]  # per step: output and input (edge, buffer)
+        self._nodes, self._shortened = [c.node for c in chain.called], wiring.shortened
+        tensors = [(c.outs, [] if c.op.by_address else c.ins) for c in chain.called]
         steps = [
-            kernels.Step(kernel, rows.array, *([(None, buffer) for _, buffer in of] for of in of_step))
-            for (_, _, kernel, rows), of_step in zip(native, tensors)
+            kernels.Step(kernel, rows.array, *([(at.rows[e], wiring.buffer(e)) for e in edges] for edges in of_step))
+            for of_step, kernel, rows in zip(tensors, at.kernels, at.arguments)
         ]
         self._program = kernels.Program(steps, ctx.n)
         self._slots: dict[Edge, list[Any]] = {e: [] for e in wiring.allocated}  # where kernels find the batches
-        for (_, in_place, *_), (outs, ins), of_step in zip(native, tensors, self._program.slots):
-            for slot, (e, _) in zip(of_step, (*outs, *ins)):
-                if e in self._slots:
-                    self._slots[e].append(slot)
-                else:
-                    slot.rows = at.shapes[e].address if e in at.shapes else address(at.rows[e])
-            if in_place and ins:
+        for c, (outs, ins), of_step in zip(chain.called, tensors, self._program.slots):
+            for slot, e in zip(of_step, (*outs, *ins)):
+                self._slots.get(e, []).append(slot)
+            if ins and c.op.in_place and c.is_lone:
                 of_step[len(outs)].in_place = True
         self._outputs = Outputs(chain, ctx, at)
         # Edges that alias other memory and are read by kernels.
-        self._seen = [(at.shapes[e], root) for e, root in wiring.views]
+        self._seen = [(at.rows[e]["data"], root) for e, root in wiring.views]
 
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: Mapping[Edge, Batch] = _NONE) -> None:
         """Computes the outputs, in memory that is `given` or newly allocated. `begin` is when planning started."""
@@ -96,8 +92,8 @@ class CpuPlan:
             made[o.edge] = batch = given[o.edge] if o.edge in given else self._allocated(ctx, o)
             for slot in self._slots[o.edge]:
                 slot.rows = batch.rows_address
-        for tensors, root in self._seen:
-            tensors.data[...] = (made[root] if root in made else values[root]).rows["data"]
+        for data, root in self._seen:
+            data[...] = (made[root] if root in made else values[root]).rows["data"]
         if self._nodes and ctx.n:
             self._execute(ctx, pool, begin)
         for e in self._shortened:

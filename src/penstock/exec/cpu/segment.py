@@ -13,7 +13,8 @@ from ...core.dtypes import from_numpy
 from ...core.errors import InternalError
 from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, check_dims
-from ...core.traced import plain
+from ...core.traced import is_constant, plain
+from ...core.tracing import IMMEDIATE
 from ...graph.node import Edge, Node
 from ..context import Context, cause_of, explain_failure
 from ..frames import FrameContext, check_frames
@@ -127,23 +128,27 @@ class Segment:
                 raise InternalError(f"{node!r} asks for a region outside of its input")
             self.specs[link.ins[0]] = x.windowed(*windows)
 
-    def lay_out(self, e: Edge) -> tuple[Any, Any]:
-        """Returns the rows of an edge for memory that begins at address 0, and its `about` (PlanMemory), computed now
-        or recorded in a program."""
-        spec, native, frames = self.specs[e], self.to.native, self.to.sample_of(self.ctx)
-        rows, at_rows = native.allocate(spec.n, TENSOR)
-        about, at_about = native.allocate(2, _INT64)
+    def lay_out(self, e: Edge) -> None:
+        """Adds the rows of an edge for memory that begins at address 0, and its `about` (PlanMemory), computed now or
+        recorded in a program."""
+        wiring, to, spec = self.chain.wiring, self.to, self.specs[e]
+        if e in to.rows:
+            return
+        frames = to.sample_of(self.ctx) if e in wiring.kept or e in wiring.wanted else None
+        is_same = frames is None and wiring.root[e] == e and is_constant(spec.stored)  # for all batches
+        native, stored = (IMMEDIATE, plain(spec.stored)) if is_same else (to.native, spec.stored)
+        to.rows[e], at_rows = native.allocate(spec.n, TENSOR)
+        to.about[e], at_about = native.allocate(2, _INT64)
         numbers = spec.n, spec.ndim, int(from_numpy(spec.dtype)), self.chain.made_of.guard_bytes
         name, of = ("lay_out_batch", ()) if frames is None else ("lay_out_frames", (frames,))
         try:
-            if not native.call(name, spec.stored, *numbers, *of, at_rows, at_about):
+            if not native.call(name, stored, *numbers, *of, at_rows, at_about):
                 if frames is not None:
                     check_frames(plain(spec.stored), plain(frames))
                 raise MemoryError(f"no memory is large enough for samples of the shapes {spec.stored.tolist()[:4]}...")
         except (MemoryError, ValueError) as error:
             maker = next(n for n in self.chain.nodes if n.number == e[0])
             raise explain_failure(self.ctx, maker, error) from None
-        return rows, about
 
     def fill_rows(self) -> list[tuple[kernels.Kernel, Any]]:
         """Fills the argument rows of all kernels."""

@@ -4,14 +4,16 @@ copied to the GPU at once. Nothing waits for the GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from ...core import kernels
 from ...core.plan_memory import PlanMemory
+from ...core.traced import is_constant
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory
-from ...gpu.launch import Call, Fusion, Launch
+from ...gpu.launch import Call, Fusion
 from ...graph.node import Edge
 from ..arguments import Resolver
 from ..context import Context, explain_failure
@@ -29,8 +31,7 @@ class GpuChain(Chain):
 
     def __init__(self, nodes: list[Any], needed: set[Edge], resolvers: dict[int, Resolver]):
         super().__init__(nodes, needed, resolvers)
-        self._called = [link for link in self.links if not link.op.aliases]
-        self._reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self._called]
+        self._reads = [[e for i, e in enumerate(c.ins) if i not in c.op.ahead(len(c.ins))] for c in self.called]
         self._kept = {*self.wiring.allocated, *(root for e, root in self.wiring.root.items() if root != e)}
         self._fusions: dict[tuple[str, ...], Fusion] = {}  # how calls are fused into launches, by kernels
 
@@ -57,30 +58,22 @@ class GpuChain(Chain):
         kind = super().kind(rows)
         return None if kind is None else (*kind, rows.gpu.session.device.id)  # kernels are loaded per device
 
-    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> Iterable[Edge]:
+    def lay_out(self, segment: Segment, called: list[tuple[kernels.Kernel, Any]]) -> None:
         wiring, to = self.wiring, segment.to
-        launches = to.launches = self._launches(called, segment.specs, segment.ctx.n)
-        to.more["scratch"] = [x.reshape(1) for x in {id(x): x for of in launches for x in of.more_scratch}.values()]
-        super().lay_out(segment, called)
-        for e in (e for x in launches for e in x.tensors):
-            root = wiring.root.get(e, e)
-            if root not in to.rows:
-                to.rows[root], to.about[root] = segment.lay_out(root)
-            if e not in to.rows:
-                to.rows[e], _ = segment.lay_out(e)
-                to.rows[e]["data"][...] = to.rows[root]["data"]
-        return dict.fromkeys(e for x in launches for e in x.shapes)
-
-    def _launches(self, called: list[tuple[kernels.Kernel, Any]], specs: Any, n: int) -> list[Launch]:
-        """The launches of kernels with their argument rows. If rows are traced, the program checks the values that
-        decide the fusion."""
-        if not called:
-            return []
-        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self._called, self._reads)]
+        calls = [Call(kernel.path, c.outs, ins, x) for (kernel, x), c, ins in zip(called, self.called, self._reads)]
         key = tuple(c.kernel for c in calls)
         if key not in self._fusions:
             self._fusions[key] = Fusion(calls, self._kept)
-        return self._fusions[key].plan(calls, specs, n)
+        launches = to.launches = self._fusions[key].plan(calls, segment.specs, segment.ctx.n)
+        scratch = {id(x.scratch): x.scratch for x in launches}.values()
+        to.more["scratch"] = [np.reshape(x, 1) for x in scratch if not is_constant(x) or x]
+        framed = [] if segment.ctx.sample_of is None else wiring.returned  # to check their shapes
+        for e in (*wiring.allocated, *framed, *(e for x in launches for e in (*x.tensors, *x.shapes))):
+            root = wiring.root.get(e, e)
+            segment.lay_out(root)
+            if e not in to.rows:
+                segment.lay_out(e)
+                to.rows[e]["data"][...] = to.rows[root]["data"]
 
     def plan_of(self, ctx: Context, at: PlanMemory) -> GpuPlan:
         return GpuPlan(self, ctx, at)

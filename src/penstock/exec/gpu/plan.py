@@ -21,7 +21,7 @@ from ...core.rows import TENSOR, ArgumentRows, address, allocate
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
-from ...gpu.session import GpuPass, LaunchArgument, Packing, Session
+from ...gpu.session import GpuPass, LaunchArgument, Packing
 from ...graph.node import Edge
 from ..context import Context, Timing
 from ..cpu.plan import Outputs
@@ -38,14 +38,13 @@ _TOGETHER = 128 << 10  # output batches of up to this many bytes in total share 
 # Structs of kernels/core/gpu_plan.cpp.
 _PATCH = np.dtype([("at", "i8"), ("step", "i8"), ("n", "i8"), ("which", "i8")])
 _PART = np.dtype([("where", "u8"), ("at", "i8"), ("bytes", "i8")])
-_ROWS = np.dtype([("rows", "u8"), ("n", "i8")])
 _START = np.dtype(
-    [("function", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("shared", "u4")]
-    + [("n_tensors", "i4"), ("n_args", "i4"), ("has_scratch", "i4"), ("zeroed", "i8"), ("argument", LaunchArgument)],
+    [("function", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("shared", "u4"), ("zeroed", "i8"), ("argument", "i8")],
     align=True,
 )
-_ARRAYS = [(name, "u8") for name in ("parts", "patches", "starts", "outputs")]
-_PLAN = np.dtype([*_ARRAYS, ("image_bytes", "i8"), *((f"n_{name}", "i4") for name, _ in _ARRAYS)])
+_ARRAYS = [(name, "u8") for name in ("parts", "patches", "starts")]
+_BYTES = [(name, "i8") for name in ("image_bytes", "output_bytes")]
+_PLAN = np.dtype([*_ARRAYS, *_BYTES, *((f"n_{name}", "i4") for name, _ in _ARRAYS)], align=True)
 
 
 class Image(Packing):
@@ -55,13 +54,6 @@ class Image(Packing):
     def __init__(self) -> None:
         super().__init__()
         self._patches: list[tuple[int, int, int, int]] = []
-
-    def add_rows(self, rows: np.ndarray, which: int | None) -> int:
-        """As `add`, for tensor rows whose data are offsets from memory `which`; None: they are addresses."""
-        at = self.add(rows)
-        if which is not None:
-            self.points(at, rows.itemsize, len(rows), which)
-        return at
 
     def points(self, at: int, step: int, n: int, which: int = IMAGE) -> None:
         """Marks n numbers, from `at` on, as offsets from memory `which`."""
@@ -85,29 +77,25 @@ class GpuPlan:
         slots = share_slots([wiring.inner(x.tensors) for x in at.launches])
         memory.update((e, OUTPUTS + len(wiring.allocated) + k) for e, k in slots.items())
         # `about` of tensors within the chain, by workspace slot; they use a slot one after the other.
-        self._inner: list[list[np.ndarray]] = [[] for _ in set(slots.values())]
-        for e, k in slots.items():
-            self._inner[k].append(at.about[e])
-        # Minimum bytes of scratch shared by all launches, and arrays (1,) with further such sizes.
-        self._scratch, self._more_scratch = max((x.scratch for x in at.launches), default=0), at.more["scratch"]
+        self._inner = [[at.about[e] for e in slots if slots[e] == k] for k in range(len({*slots.values()}))]
+        self._scratch = at.more["scratch"]
         image = Image()
-        starts = _starts(chain, ctx.gpu.session, ctx.n, at, image, memory)
+        starts = _starts(chain, ctx, at, image, memory)
         self._outputs = Outputs(chain, ctx, at)
-        rows = np.array([(address(o.rows), len(o.rows)) for o in self._outputs.made], _ROWS)
+        output_bytes = len(wiring.allocated) * ctx.n * TENSOR.itemsize  # native code copies their rows back
         parts, patches, alive = image.packed()
         self.nbytes, self._at_workspace = image.size, _aligned(image.size)
-        arrays = parts, patches, starts, rows
-        self._plan = np.array([(*map(address, arrays), image.size, *map(len, arrays))], _PLAN)
+        arrays = parts, patches, starts
+        self._plan = np.array([(*map(address, arrays), image.size, output_bytes, *map(len, arrays))], _PLAN)
         self._at = address(self._plan)
         self._started, self._n = len(starts), ctx.n
         self._alive = arrays, alive
-        self._of_outputs = ctypes.c_uint64 * len(rows)
-        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(rows) + len(self._inner))
+        self._of_memory = ctypes.c_uint64 * (OUTPUTS + len(wiring.allocated) + len(self._inner))
 
     def _workspace(self) -> tuple[int, list[int]]:
         """For a batch: bytes of image and workspace, and the offsets of the slots of inner tensors."""
-        scratch = max((int(x[0]) for x in self._more_scratch), default=0)
-        end, inner = self._at_workspace + _aligned(max(scratch, self._scratch)), []
+        scratch = max((int(x[0]) for x in self._scratch), default=0)
+        end, inner = self._at_workspace + _aligned(scratch), []
         for slot in self._inner:
             inner.append(end)
             end += _aligned(max(int(about[0]) for about in slot))
@@ -139,31 +127,28 @@ class GpuPlan:
             e.asked, e.shared = [(o.edge[0], nbytes) for o, nbytes in zip(outputs, sizes)], size
             raise
         base = blocks.pop() if self._started else None
-        memory, rows_at = self._of_memory(), self._of_outputs()
+        memory = self._of_memory()
         all_rows, at = allocate((len(outputs), self._n), TENSOR)
         made: dict[Edge, Batch] = {}
         for k, (o, (_, spec), rows, block) in enumerate(zip(outputs, placed, all_rows, blocks)):
-            memory[OUTPUTS + k], rows_at[k] = places[k], at + k * self._n * TENSOR.itemsize
-            made[o.edge] = new = DeviceBatch.at(stream, spec, rows, block, rows_at[k])
+            memory[OUTPUTS + k] = places[k]
+            made[o.edge] = new = DeviceBatch.at(stream, spec, rows, block, at + k * rows.nbytes)
             new._packed = spec._dense
         native = time.monotonic_ns()
-        staging = None
-        if base is not None:
+        if base is not None:  # else no output has rows
             staging = gpu.pinned(self.nbytes)
             memory[IMAGE], memory[WORKSPACE] = base.address, base.address + self._at_workspace
             for k, offset in enumerate(inner, OUTPUTS + len(made)):
                 memory[k] = base.address + offset
-        times = gpu.times() if self._started else None
-        if self._started or outputs:
+            times = gpu.times()
             events = (0, 0) if times is None else (times[0].handle, times[1].handle)
-            to = 0 if staging is None else staging.address
-            arrays = ctypes.addressof(memory), ctypes.addressof(rows_at)
-            failed = kernels.library().start_plan(self._at, *arrays, to, stream.handle, *events)
+            to = ctypes.addressof(memory), at, staging.address
+            failed = kernels.library().start_plan(self._at, *to, stream.handle, *events)
             stream.asked()
             if failed:
                 check(failed & 0xFFFFFFFF, f"starting launch {failed >> 32} of the operators {self.numbers}")
-        if times is not None:
-            gpu.session.timed(self.numbers[0], *times)
+            if times is not None:
+                gpu.session.timed(self.numbers[0], *times)
         self._outputs.publish(made, values)
         ctx.timings.append(Timing("gpu", self.numbers, begin, time.monotonic_ns(), native))
 
@@ -172,33 +157,31 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNED) * _ALIGNED
 
 
-def _starts(
-    chain: GpuChain, session: Session, n: int, at: PlanMemory, image: Image, memory: Mapping[Edge, int]
-) -> np.ndarray:
-    """The launches, for native code. Adds what they read to the image."""
-    launches = at.launches
-    starts = np.zeros(len(launches), _START)
-    if not launches:
-        return starts
+def _starts(chain: GpuChain, ctx: Context, at: PlanMemory, image: Image, memory: Mapping[Edge, int]) -> np.ndarray:
+    """The launches, for native code. Adds the rows of outputs to the image, and what launches read."""
+    launches, wiring, rows = at.launches, chain.wiring, {}
+    for e in dict.fromkeys([*wiring.allocated, *(e for x in launches for e in (*x.tensors, *x.shapes))]):
+        rows[e] = image.add(at.rows[e])
+        which = memory.get(wiring.root.get(e, e))
+        if which is not None:  # else they are addresses
+            image.points(rows[e], TENSOR.itemsize, ctx.n, which)
     args = [_add_arguments(image, *of_call) for of_call in zip(at.kernels, at.arguments, at.pointers)]
-    root = chain.wiring.root
-    edges = dict.fromkeys(e for x in launches for e in x.tensors)
-    rows = {e: image.add_rows(at.rows[e], memory.get(root.get(e, e))) for e in edges}
-    shapes = {e: image.add(tensors.array) for e, tensors in at.shapes.items()}
-    begun = set()  # groups, by first call: the launches of a group share their scratch
-    for start, x in zip(starts, launches):
-        group = x.calls[0]
-        if x.scratch and group not in begun:
-            begun.add(group)
-            start["zeroed"] = max(o.scratch for o in launches if o.calls[0] == group) if x.zero else 0
-        start["has_scratch"] = group in begun
-        start["function"] = session.function(x.source, x.entry, x.shared)
-        start["grid"], start["block"], start["shared"] = x.grid, x.block, x.shared
-        places = [rows[e] for e in x.tensors] + [shapes[e] for e in x.shapes]
-        argument = start["argument"]
-        argument["n"], start["n_tensors"], start["n_args"] = n, len(places), len(x.calls)
-        argument["tensors"][: len(places)], argument["args"][: len(x.calls)] = places, [args[c] for c in x.calls]
-    return starts
+    arguments, starts = np.zeros(len(launches), LaunchArgument), []
+    first = image.add(arguments)
+    for i, x in enumerate(launches):
+        begin = first + i * arguments.itemsize
+        given = (
+            ("tensors", [rows[e] for e in (*x.tensors, *x.shapes)]),
+            ("args", [args[c] for c in x.calls]),
+        )
+        for field, places in given:
+            arguments[field][i, : len(places)] = places
+            image.points(begin + getattr(LaunchArgument, field).offset, 8, len(places))
+        image.points(begin + LaunchArgument.scratch.offset, 8, 1, WORKSPACE)
+        function = ctx.gpu.session.function(x.source, x.entry, x.shared)
+        starts.append((function, x.grid, x.block, x.shared, x.scratch if x.zero else 0, begin))
+    arguments["n"] = ctx.n
+    return np.array(starts, _START)
 
 
 def _add_arguments(image: Image, kernel: kernels.Kernel, rows: ArgumentRows, pointers: dict[str, np.ndarray]) -> int:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
-from ...core.constant_cache import ConstantCache
 from ...core.errors import SampleErrors
 from ...core.op import Arguments, PerSample, Seeded
 from ...core.rows import reserve
@@ -42,17 +41,16 @@ class ROIRandomCrop(Seeded):
 
     def setup(self) -> None:
         given = self.given
-        self._made: ConstantCache[tuple[int, tuple]] = ConstantCache()
         if len(given & {"roi_end", "roi_shape"}) != 1:
             raise ValueError("give the region of interest by `roi_start` and either `roi_end` or `roi_shape`")
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         columns = a.crop_shape, a.roi_start, a.roi_end, a.roi_shape, a.in_shape
-        made = None if inputs else self._made.get(columns)
+        made = None if inputs else a.kept.get("made")
         if made is None:
             made = self._checked(columns, inputs[0].spec.shape if inputs else None)
             if not inputs:
-                self._made.put(columns, made)
+                a.kept["made"] = made
         k, native = made
         out, at = reserve((a.n, k), _INT64)
         if kernels.library().windows_about(*a.random.columns(), a.n, k, *native, at):

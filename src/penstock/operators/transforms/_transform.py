@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from ...core.batch import Batch, Spec
-from ...core.constant_cache import ConstantCache
 from ...core.errors import SampleErrors, listed
 from ...core.op import Arg, Arguments, Operator, PerSample
 
@@ -53,10 +51,8 @@ class Transform(Operator, abstract=True):
         return as_batch(matrix)
 
     def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
-        columns = [getattr(a, name) for name in self._described]
-        made = self._made.get(columns)
-        if made is not None and made[0] == dims:
-            return made[1]
+        if dims in a.kept:
+            return a.kept[dims]
         with np.errstate(all="ignore"):
             matrix = self.matrix(a, dims)
         SampleErrors.where(
@@ -66,12 +62,8 @@ class Transform(Operator, abstract=True):
                 f"{', '.join(map(listed, matrix[i][:3]))}{', ...' * (len(matrix[i]) > 3)}"
             ),
         )
-        self._made.put(columns, (dims, matrix))
+        a.kept[dims] = matrix
         return matrix
-
-    @cached_property
-    def _made(self) -> ConstantCache[tuple[int | None, np.ndarray]]:
-        return ConstantCache()
 
 
 def matrices(batch: Batch, i: int) -> np.ndarray:
