@@ -162,7 +162,7 @@ class Arguments:
     Columns must not be modified. `n` is the number of samples (of frames, if sequences are processed frame by frame),
     `random` the operator's random numbers. `batches` are the inputs that the operator `peeks` into, None for the
     others. `given` is the set of the names of arguments that the user gave. `Operator.plan` may add attributes for
-    values that `outputs`, `region` and `params` share. `kept` is for what is computed from the arguments alone: if none
+    values that `outputs`, `region` and `params` share. `memo` is for what is computed from the arguments alone: if none
     of them is data, it is the same dictionary for all batches of `n` samples.
     """
 
@@ -170,7 +170,7 @@ class Arguments:
     random: rng.Random
     batches: list[Batch | None]
     sample_of: np.ndarray | None = None  # if rows are frames: the sample of each row
-    kept: dict[Any, Any]
+    memo: dict[Any, Any]
     row_lengths: Mapping[str, np.ndarray] = {}  # (n,) vector lengths of arguments whose length differs between rows
     native: Native = IMMEDIATE  # calls native functions with columns
     pool: kernels.Pool  # in `run`: threads for kernels

@@ -47,13 +47,13 @@ class Resolver:
             columns = {
                 name: _constant_column(arg, self.node.op.values[name], n) for name, arg in self.constants.items()
             }
-            values_of_rows = {**self.fixed, **columns, "kept": {}}
+            values_of_rows = {**self.fixed, **columns, "memo": {}}
             if self._kept <= _KEPT_ROWS:
                 self._kept += n
                 self.values[n] = values_of_rows
         a = Arguments(n, rng.Random(self.key, rows.epoch, rows.position), values_of_rows)
         if self._data:
-            a.kept = {}
+            a.memo = {}
         for name, arg, edge in self._data:
             if edge is not None and arg.ragged and not values[edge].spec.is_dense:
                 column, lengths = _ragged_column(arg, values[edge])

@@ -46,11 +46,11 @@ class ROIRandomCrop(Seeded):
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         columns = a.crop_shape, a.roi_start, a.roi_end, a.roi_shape, a.in_shape
-        made = None if inputs else a.kept.get("made")
+        made = None if inputs else a.memo.get("made")
         if made is None:
             made = self._checked(columns, inputs[0].spec.shape if inputs else None)
             if not inputs:
-                a.kept["made"] = made
+                a.memo["made"] = made
         k, native = made
         out, at = reserve((a.n, k), _INT64)
         if kernels.library().windows_about(*a.random.columns(), a.n, k, *native, at):

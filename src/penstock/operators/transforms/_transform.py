@@ -51,8 +51,8 @@ class Transform(Operator, abstract=True):
         return as_batch(matrix)
 
     def _matrix(self, a: Arguments, dims: int | None) -> np.ndarray:
-        if dims in a.kept:
-            return a.kept[dims]
+        if dims in a.memo:
+            return a.memo[dims]
         with np.errstate(all="ignore"):
             matrix = self.matrix(a, dims)
         SampleErrors.where(
@@ -62,7 +62,7 @@ class Transform(Operator, abstract=True):
                 f"{', '.join(map(listed, matrix[i][:3]))}{', ...' * (len(matrix[i]) > 3)}"
             ),
         )
-        a.kept[dims] = matrix
+        a.memo[dims] = matrix
         return matrix
 
 
