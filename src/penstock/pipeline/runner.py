@@ -69,10 +69,8 @@ def _read(statistics: Statistics) -> Reading:
     return Reading(totals.waited_ns, sum(totals.native_ns.values()), report.memory_bytes())
 
 
-def _may_move_decoding(settings: Settings, plan: Plan) -> bool:
-    session = plan.session
-    moves = settings.chooses_decoding and plan.moves_decoding
-    return moves and session is not None and session.budget.peak < _MOST_PINNED
+def _may_decode_on_cpu(session: Session) -> bool:
+    return session.budget.peak < _MOST_PINNED
 
 
 class Runner:
@@ -137,7 +135,8 @@ class Runner:
         prepare(plan, executor)
         self.plan, self.executor = plan, executor
         executor.depth = settings.depth
-        if settings.autotune or (plan.moves_decoding and settings.chooses_decoding and start_workers is None):
+        moves_decoding = settings.chooses_decoding and plan.moves_decoding
+        if settings.autotune or (moves_decoding and start_workers is None):
             start = Setting(native_threads(settings, plan), settings.depth, settings.decode_on)
             depth = max(_MOST_AHEAD_ON_GPU if plan.uses_gpu else _MOST_AHEAD, settings.depth)
             most = Setting(most_threads(settings, plan), depth if settings.ahead else settings.depth)
@@ -146,7 +145,7 @@ class Runner:
                 most if settings.autotune else None,
                 settings.memory_budget,
                 partial(_read, self.statistics),
-                partial(_may_move_decoding, settings, plan),
+                partial(_may_decode_on_cpu, plan.session) if moves_decoding and plan.session else lambda: False,
             )
 
     @property

@@ -82,7 +82,8 @@ class GpuPlan:
         image = Image()
         starts = _starts(chain, ctx, at, image, memory)
         self._outputs = Outputs(chain, ctx, at)
-        output_bytes = len(wiring.allocated) * ctx.n * TENSOR.itemsize  # native code copies their rows back
+        # Native code copies their rows back: the first parts of the image, without gaps, as 16 bytes divide a row.
+        output_bytes = len(wiring.allocated) * ctx.n * TENSOR.itemsize
         parts, patches, alive = image.packed()
         self.nbytes, self._at_workspace = image.size, _aligned(image.size)
         arrays = parts, patches, starts
