@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resampling with what is fused behind it, warping, reductions, and the GPU's half of the hybrid JPEG decoder, by the
 GPU's clock, beside the time that moving the same bytes takes. Writes bench/results/gpu_kernels.md. Needs a GPU and
-NVRTC; the JPEG part (--jpeg FOLDER) needs the native library too."""
+NVRTC."""
 
 from __future__ import annotations
 

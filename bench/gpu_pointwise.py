@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pointwise kernels on a batch larger than the GPU's L2 cache, as a share of the bandwidth of a plain copy in the same
-run. Writes bench/results/gpu_pointwise.md. Needs a GPU and NVRTC; the native library is not needed."""
+run. Writes bench/results/gpu_pointwise.md. Needs a GPU and NVRTC."""
 
 from __future__ import annotations
 
