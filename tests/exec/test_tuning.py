@@ -159,6 +159,30 @@ def test_a_training_that_becomes_faster_by_itself_is_no_reason(monkeypatch):
     assert m.setting.decode_on == "gpu" and m.tuner.history[-1].endswith(": not kept")
 
 
+@pytest.mark.parametrize("paused_in", ["both", "cpu"])
+def test_a_pause_of_the_training_is_not_measured(monkeypatch, paused_in):
+    """While a place is measured, the training evaluates its model for two seconds."""
+
+    def history(pause):
+        m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=by_place(1000, 1020), moves=True)
+        while m.setting.decode_on != paused_in or not m.tuner._to_compare:
+            m.run(0.1)
+        m.run(1.5)
+        m.ns += pause
+        m.run(30)
+        return list(m.tuner.history)
+
+    assert history(0)[-1] == "8 threads, 2 batches ahead, decoding on the CPU: 1,020 samples/s: kept"
+    assert history(2_000_000_000) == history(0)
+
+
+def test_a_setting_that_is_very_slow_is_judged(monkeypatch):
+    """Each batch takes a second with two batches ahead: no pause, and reason enough not to keep it."""
+    m = Machine(monkeypatch, Setting(1, 1), lambda s: 1000 if s.depth == 1 else 32, most=Setting(1, 2))
+    m.run(40)
+    assert [line for line in m.tuner.history if line.startswith("1 thread, 2 batches")][0].endswith(": not kept")
+
+
 def test_nothing_is_chosen_while_the_consumer_waits_with_the_gpu(monkeypatch):
     m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=by_place(1000, 1040), moves=True)
     while "cpu" not in [s.decode_on for s in m.settings]:

@@ -17,6 +17,8 @@ from typing import NamedTuple
 _WINDOW_NS = 600_000_000  # minimum measuring time per setting
 _WINDOW_BATCHES = 12
 _PASSED_OVER = 3  # batches ignored after a change, as some were made before it
+# The consumer has paused, such as for an evaluation, if it took no batch for this long and for so many times the usual.
+_PAUSE_NS, _PAUSE = 500_000_000, 8
 _KEEPS_UP = 0.02  # share of the time that the consumer may wait without tuning
 _GAIN = 1.03  # required speedup of a change
 _AGAIN_NS = 30_000_000_000  # time after which rejected settings are tried again
@@ -88,19 +90,27 @@ class Tuner:
         self._best_rate = 0.0  # samples/s
         self._tried: set[Setting] = set()  # settings not better than the best one
         self._idle_until = 0
+        self._last, self._paused = time.monotonic_ns(), False
         self._begin(_PASSED_OVER)
 
     def took(self, samples: int) -> Setting | None:
         """Call when the consumer gets a batch. Returns the setting to change to, or None."""
+        now = time.monotonic_ns()
+        gap, self._last = now - self._last, now
         if self._passing_over:
             self._begin(self._passing_over - 1)
             return None
+        # Only once in each measurement: a setting with which all batches take that long has to be judged.
+        if gap > _PAUSE_NS and gap * self._best_rate > _PAUSE * samples * 1e9 and not self._paused:
+            self._paused = True
+            self._begin(0)
+            return None
         self._batches += 1
         self._samples += samples
-        now = time.monotonic_ns()
         ns = now - self._since
         if self._batches < _WINDOW_BATCHES or ns < self._window_ns:
             return None
+        self._paused = False
         sums = self._read()
         waited = (sums.waited_ns - self._before.waited_ns) / ns
         busy = (sums.native_ns - self._before.native_ns) / ns / self.setting.num_threads
