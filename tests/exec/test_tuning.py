@@ -183,6 +183,25 @@ def test_a_setting_that_is_very_slow_is_judged(monkeypatch):
     assert [line for line in m.tuner.history if line.startswith("1 thread, 2 batches")][0].endswith(": not kept")
 
 
+def test_a_place_that_becomes_slower_is_left(monkeypatch):
+    """The training is faster while the CPU decodes; then other processes need the CPU, too, and it is slower than it
+    was with the GPU, but never waits for a batch."""
+    busy_from = 30e9
+
+    def training(setting):
+        return {"gpu": 1000, "both": 1010, "cpu": 1020 if m.ns < busy_from else 900}[setting.decode_on]
+
+    for most in (None, Setting(8, 2)):
+        m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, most=most, training=training, moves=True)
+        m.run(29)
+        assert m.setting.decode_on == "cpu"
+        m.run(5)
+        assert m.setting.decode_on == "gpu"
+        assert m.tuner.history[-1].endswith("decoding on the GPU again, as it was faster")
+        m.run(500)
+        assert m.setting.decode_on == "gpu"  # it is not tried again at once
+
+
 def test_nothing_is_chosen_while_the_consumer_waits_with_the_gpu(monkeypatch):
     m = Machine(monkeypatch, Setting(8, 2), lambda s: 5000, training=by_place(1000, 1040), moves=True)
     while "cpu" not in [s.decode_on for s in m.settings]:

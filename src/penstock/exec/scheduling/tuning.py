@@ -29,6 +29,7 @@ _BUSY = 0.5  # busy share above which more threads are tried before more batches
 _COMPARED_NS = 3_000_000_000
 _COMPARED_PASSED_OVER = 12  # the first ones also allocate memory
 _COMPARED_GAIN = 1.003
+_SLOWER = 3  # measurements, one after the other, slower than with the GPU before it decodes again
 _COMPARED_AGAIN_NS = 600_000_000_000
 PLACES = {
     "gpu": "decoding on the GPU",
@@ -84,6 +85,8 @@ class Tuner:
         self._compared: list[tuple[Setting, float]] = []  # those measured, and their rates
         self._to_compare: list[Setting] = []  # the one that is measured, and those to follow
         self._compare_from = 0
+        self._rate_on_gpu = 0.0  # when the places were compared
+        self._slower = 0  # measurements in a row that were slower than that
         self._most, self._memory, self._read = most, memory, read
         self._name: Callable[[Setting], str] = str if most is not None else lambda setting: PLACES[setting.decode_on]
         self.history: deque[str] = deque(maxlen=_LINES)
@@ -125,8 +128,11 @@ class Tuner:
         else:
             self._judge(rate, sums.memory)
             chosen = self._best
-            if not keeps_up and self._most is None:
-                chosen = self._back_to_gpu(now)
+            self._slower = self._slower + 1 if rate < self._rate_on_gpu else 0
+            if self._slower >= _SLOWER:
+                chosen = self._back_to_gpu(now, "it was faster")
+            elif not keeps_up and self._most is None:
+                chosen = self._back_to_gpu(now, "the consumer waits")
             elif not keeps_up and now >= self._idle_until:
                 chosen = self._another(busy, now)
             elif keeps_up and chosen.decode_on != "cpu" and now >= self._compare_from:
@@ -176,19 +182,20 @@ class Tuner:
             return self._best
         others = dict(compared[1:-1])
         chosen = max(others, key=others.__getitem__, default=self._best)
-        if chosen != self._best and others[chosen] > _COMPARED_GAIN * max(compared[0][1], rate):
-            self._best, self._best_rate = chosen, others[chosen]
+        on_gpu = max(compared[0][1], rate)
+        if chosen != self._best and others[chosen] > _COMPARED_GAIN * on_gpu:
+            self._best, self._best_rate, self._rate_on_gpu, self._slower = chosen, others[chosen], on_gpu, 0
             self._tried.clear()
         for setting, reached in others.items():
             kept = "kept" if setting == self._best else "not kept"
             self.history.append(f"{self._name(setting)}: {reached:,.0f} samples/s: {kept}")
         return self._best
 
-    def _back_to_gpu(self, now: int) -> Setting:
-        """For a consumer that has to wait, if only the place of decoding may change."""
+    def _back_to_gpu(self, now: int, why: str) -> Setting:
+        self._rate_on_gpu, self._slower = 0.0, 0
         if self._best.decode_on != "gpu":
             self._best = self._best._replace(decode_on="gpu")
-            self.history.append(f"{self._name(self._best)} again, as the consumer waits")
+            self.history.append(f"{PLACES['gpu']} again, as {why}")
             self._compare_from = now + _COMPARED_AGAIN_NS
         return self._best
 
