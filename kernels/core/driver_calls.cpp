@@ -23,12 +23,13 @@ EXPORT void thread_clocks(int64_t *clocks) {
 }
 EXPORT_SHORT(thread_clocks)
 
-// Adds the time since `since` to the totals of all threads: in Python, in native calls, and in the driver.
-EXPORT void add_clocks(const int64_t *since, int64_t *sums) {
-  int64_t now[3];
+// Adds the time since `since` to the totals of all threads: in Python, in native calls, and in the driver. Sets `since`
+// to now.
+EXPORT void add_clocks(int64_t *since, int64_t *sums) {
+  int64_t now[3], spent[3];
   thread_clocks(now);
-  for (int i = 0; i < 3; i++) now[i] -= since[i];
-  for (int i = 0; i < 3; i++) __atomic_fetch_add(sums + i, now[i] - (i < 2 ? now[i + 1] : 0), __ATOMIC_RELAXED);
+  for (int i = 0; i < 3; i++) spent[i] = now[i] - since[i], since[i] = now[i];
+  for (int i = 0; i < 3; i++) __atomic_fetch_add(sums + i, spent[i] - (i < 2 ? spent[i + 1] : 0), __ATOMIC_RELAXED);
 }
 EXPORT_SHORT(add_clocks)
 

@@ -101,11 +101,7 @@ class Executor:
     def call_sources(self, batch_size: int, iter_setup: Callable[[], None] | None) -> bool:
         """Calls the sources that run in the consumer's thread, up to one that ends, and, if none has, `iter_setup`;
         returns whether none has."""
-        begin = clocks()
-        try:
-            follows = self._called.call(self._production, batch_size, self._next)
-        finally:
-            self.statistics.worked(begin)
+        follows = self._called.call(self._production, batch_size, self._next)
         if follows and iter_setup is not None:
             iter_setup()
         return follows

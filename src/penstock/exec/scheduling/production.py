@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 
-from ...core.clocks import clocks
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes, of_source
 from ..context import Context, explain_failure
 from ..plan import Plan
@@ -41,7 +40,6 @@ class Production:
 
     def begin(self, ticket: Ticket) -> None:
         """Takes picks in order, so that an iteration depends only on earlier ones, and starts loading them."""
-        begin = clocks()
         for part in ticket.parts:
             try:
                 part.context = self._pick(part)
@@ -55,19 +53,16 @@ class Production:
         ticket.join()
         assert ticket.context is not None
         self.producer.begin(ticket.context, ticket.picks)
-        self.statistics.worked(begin)
 
     def load(self, ticket: Ticket) -> None:
         """Waits until the batch is loaded; starts loading it if that has not happened yet."""
         if ticket.context is None:
             self.begin(ticket)
         assert ticket.context is not None
-        begin = clocks()
         ticket.context, ticket.picks, _ = self.producer.load(ticket.context, ticket.picks)
         if self.plan.iteration_order is not None:
             self.plan.iteration_order.enter(ticket.index)
         ticket.is_brief = self.is_brief()
-        self.statistics.worked(begin)
 
     @property
     def can_share_a_core(self) -> bool:
@@ -124,27 +119,22 @@ class Production:
         """Makes a batch that is loaded. If the GPU must be waited for, `settle` completes it."""
         context = ticket.context
         assert context is not None
-        begin, now = clocks(), time.monotonic_ns()
+        begin = time.monotonic_ns()
         try:
             if context.values or not self.plan.sources:
                 ticket.started = self.producer.start(context)
-                self._took = (*self._took[1 - SCHEDULING.batches_remembered :], time.monotonic_ns() - now)
+                self._took = (*self._took[1 - SCHEDULING.batches_remembered :], time.monotonic_ns() - begin)
                 if context.gpu is not None and ticket.started is not None:
                     return
             self._complete(ticket, context)
         finally:
             if self.plan.iteration_order is not None:
                 self.plan.iteration_order.leave(ticket.index)
-            self.statistics.worked(begin)
 
     def settle(self, ticket: Ticket) -> None:
         """Waits for the GPU, and completes the batch."""
         assert ticket.context is not None
-        begin = clocks()
-        try:
-            self._complete(ticket, ticket.context)
-        finally:
-            self.statistics.worked(begin)
+        self._complete(ticket, ticket.context)
 
     def _complete(self, ticket: Ticket, context: Context) -> None:
         started, ticket.started = ticket.started, None

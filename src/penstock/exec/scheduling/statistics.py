@@ -98,8 +98,8 @@ class Statistics:
         self._pending.clear()
 
     def worked(self, since: ctypes.Array) -> None:
-        """Adds the CPU time of this thread since `since` (from `clocks`). Python's share is the time outside of native
-        calls; batches are processed by other threads."""
+        """Adds the CPU time of this thread since `since` (from `clocks`), which begins anew. Python's share is the time
+        outside of native calls; batches are processed by other threads."""
         library().add_clocks(since, self._worked)
 
     @property

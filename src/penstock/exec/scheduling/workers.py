@@ -18,6 +18,7 @@ import numpy as np
 
 from ...core import kernels
 from ...core.batch import Batch
+from ...core.clocks import clocks
 from ...core.errors import InternalError, PipelineError
 from ...core.picks import Picks
 from ..context import Context
@@ -126,7 +127,7 @@ class Workers:
 
     def __init__(self, production: Production, n: int, loader_runs: bool):
         """`loader_runs`: the loading thread also runs brief batches."""
-        self._production = weakref.ref(production)
+        self._production, self.statistics = weakref.ref(production), production.statistics
         self._to_load: _Queue[Ticket | None] = _Queue()
         self.ask = self._to_load.put  # requests a batch; a built-in function, which no interrupt divides
         self._n, self.loader_runs, self.loads_at_once = n, loader_runs, production.loads_at_once
@@ -193,9 +194,13 @@ class Workers:
 
     def make(self, ticket: Ticket) -> None:
         """Makes a batch in the calling thread; it must not have been queued. After an interrupt, call `take_over`."""
-        for task in ("load", "run"):
-            if not _work(self, self._production, ticket, task, is_users=True):
-                return
+        since = clocks()
+        try:
+            for task in ("load", "run"):
+                if not _work(self, self._production, ticket, task, is_users=True):
+                    return
+        finally:
+            self.statistics.worked(since)
         ticket.finish()
         ticket.context = None
 
@@ -249,6 +254,7 @@ def _load_loop(
 ) -> None:
     begun: deque[Ticket] = deque()  # loading batches, so that reads never wait for this thread
     ended = mostly_loaded = False  # mostly_loaded: of begun[0]
+    since = clocks()
     while begun or not ended:
         while not ended and (
             not begun or not workers.is_due(begun[0]) or (len(begun) < workers.loads_at_once and not todo.empty())
@@ -275,21 +281,26 @@ def _load_loop(
             elif _work(workers, production, ticket, "run"):  # faster than handing it to another thread
                 _hand_on(ticket, started)
         ticket = None
+        workers.statistics.worked(since)
 
 
 def _run_loop(workers: Workers, production: weakref.ref[Production], todo: _Queue, started: _Queue) -> None:
+    since = clocks()
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "run"):
             _hand_on(ticket, started)
         workers.ran(ticket)
         ticket = None
+        workers.statistics.worked(since)
 
 
 def _settle_loop(workers: Workers, production: weakref.ref[Production], todo: _Queue) -> None:
+    since = clocks()
     while (ticket := todo.get()) is not None:
         if _work(workers, production, ticket, "settle"):
             _hand_on(ticket, todo)
         ticket = None
+        workers.statistics.worked(since)
 
 
 def _hand_on(ticket: Ticket, started: _Queue) -> None:
