@@ -161,8 +161,7 @@ class Pipeline(Configured, GraphBuilder):
             return self._wrapped(self._next(), cuda_stream)
 
     def _next(self) -> list[Batch]:
-        """The next batch, not wrapped. Requires the runner's lock."""
-        self._ready()
+        """The next batch, not wrapped. Requires the runner's lock, and that the pipeline is ready."""
         return self._runner.next(self.iter_setup if self._has_iter_setup else None)
 
     def _wrapped(self, batches: list[Batch], cuda_stream: Any) -> tuple[TensorListCPU, ...]:

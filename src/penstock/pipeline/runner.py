@@ -186,15 +186,16 @@ class Runner:
             self._schedule(iter_setup, at_once=True)
         asks_user = self._calls or iter_setup is not None
         is_polling = not asks_user and executor.consumer_is_polling()
+        most = self.most_pending()
         if not is_polling:
-            self._fill_queue(iter_setup, self.most_pending())
+            self._fill_queue(iter_setup, most)
         n = self.settings.depth
         if asks_user or not executor.has_data():
             n = min(n, self._coming)
         self.requested = max(self.requested, n)
         batches = self._take()
         if self.settings.ahead and not asks_user and not is_polling:
-            executor.schedule_ahead(self._size(), self.most_pending())
+            executor.schedule_ahead(self._size(), most)
         else:
             executor.make_due()
         return batches

@@ -46,6 +46,7 @@ def take(it: DaliIterator[Any]) -> Any:
         if not it._running:
             pipe.schedule_run()
             it._running = True
+        pipe._ready()
         with pipe._runner.lock:
             batches = pipe._next()
         check_size(it, pipe, len(batches[0]))

@@ -117,6 +117,9 @@ class GpuPlan:
         """Makes the output batches and starts the launches that fill them. `begin` is when planning started."""
         gpu: GpuPass = ctx.gpu
         values, stream, outputs = ctx.values, gpu.stream, self._outputs.made
+        if not outputs:  # views of the inputs
+            self._outputs.publish({}, values)
+            return
         for e in self._inputs:
             values[e].used_on(stream)
         size, inner = self._workspace()

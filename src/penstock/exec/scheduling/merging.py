@@ -66,8 +66,10 @@ class Merging:
 
     def waited(self, ns: int, batch_size: int) -> None:
         """Records how long the consumer waited for a batch."""
+        if self._session is None:
+            return
         most = min(SCHEDULING.most_merged_samples // max(batch_size, 1), SCHEDULING.most_merged_batches)
-        if self._session is None or 2 * self.size > most:
+        if 2 * self.size > most:
             return
         self._batches += 1
         self._waited_ns += ns
