@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..core.batch import Batch
-from ..core.clocks import clocks
 from ..core.constructors import names_checked, with_signature_of
 from ..core.errors import SampleError
 from ..exec import report, timeline
@@ -165,9 +164,7 @@ class Pipeline(Configured, GraphBuilder):
         return self._runner.next(self.iter_setup if self._has_iter_setup else None)
 
     def _wrapped(self, batches: list[Batch], cuda_stream: Any) -> tuple[TensorListCPU, ...]:
-        begin = clocks()
         wrapped = tuple(outputs.wrap(b, cuda_stream) for b in batches)
-        self._runner.statistics.worked(begin)
         outputs.check(wrapped, self._settings.demanded)
         return wrapped
 

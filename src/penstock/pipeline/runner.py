@@ -6,10 +6,11 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.batch import Batch
+from ..core.clocks import clocks
 from ..core.errors import ArgumentValueError, UnknownInput, suggest
 from ..core.storage import using
 from ..exec import report
@@ -26,6 +27,8 @@ from .settings import Settings, available_cpus
 if TYPE_CHECKING:
     from ..cluster.worker_pool import WorkerPool
     from ..gpu.session import Session
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 # Cores for the JPEG engine's thread, Python, and the driver.
 _CORES_FOR_DECODING_ON_GPU = 4
@@ -71,6 +74,20 @@ def _read(statistics: Statistics) -> Reading:
 
 def _may_decode_on_cpu(session: Session) -> bool:
     return session.budget.peak < _MOST_PINNED
+
+
+def _measured(method: _Method) -> _Method:
+    """Adds the CPU time of the calling thread to the statistics."""
+
+    @wraps(method)
+    def call(self: Runner, *args: Any) -> Any:
+        since = clocks()
+        try:
+            return method(self, *args)
+        finally:
+            self.statistics.worked(since)
+
+    return call  # type: ignore[return-value]
 
 
 class Runner:
@@ -177,6 +194,7 @@ class Runner:
         assert self.executor is not None
         return self.made_ahead() + self.settings.ahead * self.executor.reads_ahead
 
+    @_measured
     def next(self, iter_setup: Callable[[], None] | None) -> list[Batch]:
         """The next batch, not wrapped. Requires `lock`. Starts another one before waiting for the GPU, unless that
         needs the user's code first."""
@@ -200,6 +218,7 @@ class Runner:
             executor.make_due()
         return batches
 
+    @_measured
     def schedule(self, iter_setup: Callable[[], None] | None) -> None:
         """Requests one batch without waiting for it; the first call also fills the prefetch queue."""
         executor = self.executor
@@ -218,12 +237,14 @@ class Runner:
             if self.settings.ahead:
                 self._fill_queue(iter_setup, self.requested + self.most_pending() - self.settings.depth)
 
+    @_measured
     def ask_ahead(self, iter_setup: Callable[[], None] | None) -> None:
         """For iterators, before they return a batch: calls the user's code for the next batches."""
         if self.settings.ahead and (self._calls or iter_setup is not None):
             with self.lock:
                 self._fill_queue(iter_setup, self.most_pending())
 
+    @_measured
     def share(self) -> list[Batch]:
         """The oldest requested batch."""
         executor = self.executor

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...core.clocks import clocks
 from ...core.errors import DataError, of_source
 from ...core.source import Source
 from ..plan import Plan
@@ -27,7 +26,6 @@ class CalledSources:
         are called before the error is raised, so that all stay in step; the data of that iteration is discarded."""
         if not self._all or self.ended or production.ended:
             return not self.ended
-        since = clocks()
         error: Exception | None = None
         others = BUSY.productions
         try:
@@ -44,7 +42,6 @@ class CalledSources:
                     self._statistics.sourced(node.number, time.monotonic_ns() - begin, True)
         finally:
             BUSY.productions = others
-            self._statistics.worked(since)
         if error is None:
             return not self.ended
         for _, op in self._all:

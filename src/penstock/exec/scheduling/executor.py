@@ -14,7 +14,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.batch import Batch
-from ...core.clocks import clocks
 from ...core.source import Source
 from ...core.weak_set import WeakSet
 from ..plan import Plan
@@ -77,7 +76,6 @@ class Executor:
     def schedule(self, batch_size: int, ahead: bool = False, at_once: bool = False) -> None:
         """Requests the next batch, without blocking. `ahead`: nobody needs it yet, and `withdraw` may undo it.
         `at_once`: if batches take little time, `share` makes it itself, as waking other threads would take longer."""
-        begin = clocks()
         self._workers.start()
         if not ahead:
             self.withdraw()
@@ -96,7 +94,6 @@ class Executor:
             self._tickets.append(ticket)
             if not makes_at_once and self._next - self._first_held >= self.merging.size:
                 self._ask_held()
-        self.statistics.worked(begin)
 
     def call_sources(self, batch_size: int, iter_setup: Callable[[], None] | None) -> bool:
         """Calls the sources that run in the consumer's thread, up to one that ends, and, if none has, `iter_setup`;

@@ -194,13 +194,9 @@ class Workers:
 
     def make(self, ticket: Ticket) -> None:
         """Makes a batch in the calling thread; it must not have been queued. After an interrupt, call `take_over`."""
-        since = clocks()
-        try:
-            for task in ("load", "run"):
-                if not _work(self, self._production, ticket, task, is_users=True):
-                    return
-        finally:
-            self.statistics.worked(since)
+        for task in ("load", "run"):
+            if not _work(self, self._production, ticket, task, is_users=True):
+                return
         ticket.finish()
         ticket.context = None
 

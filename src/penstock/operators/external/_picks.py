@@ -15,11 +15,12 @@ from ._by_sample import Made
 
 
 class Given(Picks):
-    """Batches that the source returned, the selected rows, and the bad rows."""
+    """Batches that the source returned, the selected rows, all by default, and the bad rows."""
 
-    def __init__(self, made: Made, row: np.ndarray):
-        super().__init__(row=row)
+    def __init__(self, made: Made, row: np.ndarray | None = None):
+        self.is_whole = row is None
         self.batches, self.bad = self.made = made
+        super().__init__(row=np.arange(len(self.batches[0])) if row is None else row)
 
     def select(self, rows: np.ndarray) -> Picks:
         return Given(self.made, self.columns["row"][rows])

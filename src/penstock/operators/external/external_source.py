@@ -283,7 +283,7 @@ class ExternalSource(Resumable, Source):
         else:
             made = self.called.take(iteration)
             self._check_size(made.batches, n)  # another source may have reduced the batch size since
-        return Given(made, np.arange(len(made.batches[0])))
+        return Given(made)
 
     def make(self, n: int) -> Made:
         """The next batch. Raises StopIteration if the source has ended."""
@@ -381,7 +381,8 @@ class ExternalSource(Resumable, Source):
             self.called.done()
         rows = picks.columns["row"]
         batches = tuple(
-            b if len(rows) == len(b) and (rows == np.arange(len(b))).all() else b.take(rows) for b in picks.batches
+            b if picks.is_whole or (len(rows) == len(b) and (rows == np.arange(len(b))).all()) else b.take(rows)
+            for b in picks.batches
         )
         bad = {i: picks.bad[row] for i, row in enumerate(rows.tolist()) if row in picks.bad} if picks.bad else None
         if bad:

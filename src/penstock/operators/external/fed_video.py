@@ -102,7 +102,7 @@ class FedVideo(Source):
 
     def take(self, n: int, iteration: int) -> Picks:
         batches = self.feeding.take(iteration, lambda: self.closing)
-        return Given(Made(batches, {}), np.arange(len(batches[0])))
+        return Given(Made(batches, {}))
 
     def load(self, picks: Picks, io: Pool) -> tuple[Batch, ...]:
         assert isinstance(picks, Given)
