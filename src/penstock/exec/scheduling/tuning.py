@@ -182,9 +182,11 @@ class Tuner:
             return self._best
         others = dict(compared[1:-1])
         chosen = max(others, key=others.__getitem__, default=self._best)
-        on_gpu = max(compared[0][1], rate)
-        if chosen != self._best and others[chosen] > _COMPARED_GAIN * on_gpu:
-            self._best, self._best_rate, self._rate_on_gpu, self._slower = chosen, others[chosen], on_gpu, 0
+        before = max(compared[0][1], rate)
+        if chosen != self._best and others[chosen] > _COMPARED_GAIN * before:
+            if self._best.decode_on == "gpu":  # else it was compared earlier
+                self._rate_on_gpu = before
+            self._best, self._best_rate, self._slower = chosen, others[chosen], 0
             self._tried.clear()
         for setting, reached in others.items():
             kept = "kept" if setting == self._best else "not kept"
