@@ -4,6 +4,7 @@
 Both libraries live in a process each and take turns, case by case. The inputs are fed once and repeated without a copy,
 so that the operator is measured and not the feeding; nothing is subtracted. `--device gpu`: 256 photographs on the GPU.
 Cases "of little pictures, never the same sizes" are fed anew for every batch, in both libraries.
+`--against TREE`: against another checkout of penstock, with its library built, in DALI's place.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ import numpy as np
 from operator_cases import CASES, KINDS, Case, shuffled
 
 ROOT = Path(__file__).parents[1]
-LIBRARIES = ("penstock", "DALI")
 CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the smallest ratio of a case, and of the median
+CLAIMS_AGAINST_A_TREE = (0.97, 1.0)
 TIME_LIMIT = 60.0  # seconds for one step of a case
 WARM_UP, WARM_UP_FRESH = 16, 64  # batches before the measurement; for sizes that are never repeated
 WARM_UP_SECONDS = {"cpu": 2.0, "gpu": 0.5}  # after the second batch
@@ -40,6 +41,10 @@ class Absent(Exception):
 
 
 # In the process of a library ------------------------------------------------------------------------------------------
+
+
+def libraries(options: argparse.Namespace) -> tuple[str, str]:
+    return "penstock", "the other tree" if options.against else "DALI"
 
 
 def times_of(c: Case, options: argparse.Namespace) -> int:
@@ -57,7 +62,7 @@ class Library:
 
             self.known = {"cpu": ops.cpu_ops() | ops.mixed_ops(), "gpu": ops.gpu_ops()}[options.device]
         else:
-            sys.path.insert(0, str(ROOT / "src"))
+            sys.path.insert(0, str((ROOT if name == "penstock" else Path(options.against)) / "src"))
             from penstock import fn, pipeline_def, types
             from penstock.core.op import REGISTRY
 
@@ -80,7 +85,7 @@ class Library:
 
     def check(self, c: Case) -> None:
         device = self.options.device
-        if self.name == "penstock":
+        if self.name != "DALI":
             cls = self.registry.get(c.name.removeprefix("experimental.")) or self.registry.get(c.name)
             if cls is None:
                 raise Absent("not there")
@@ -223,7 +228,7 @@ class Process:
     def __init__(self, name: str, options: argparse.Namespace):
         self.name = name
         self.command = [sys.executable, __file__, "--worker", name]
-        for k in ("threads", "batch", "seconds", "device", "photos", "times"):
+        for k in ("threads", "batch", "seconds", "device", "photos", "times", "against"):
             self.command += [f"--{k}", str(getattr(options, k))]
         self.errors = None if options.verbose else subprocess.DEVNULL
         self.process: subprocess.Popen[bytes] | None = None
@@ -256,7 +261,7 @@ def is_open(answers: dict[str, Any] | None, options: argparse.Namespace) -> bool
     """Whether a case must be measured, given the kept results."""
     if answers is None:
         return True
-    ours, theirs = (answers[n] for n in LIBRARIES)
+    ours, theirs = (answers[n] for n in libraries(options))
     if options.by in ours and options.by in theirs:
         return theirs[options.by] < options.again * ours[options.by]
     return options.again > 0 and ("failed" in ours or "failed" in theirs)
@@ -264,14 +269,14 @@ def is_open(answers: dict[str, Any] | None, options: argparse.Namespace) -> bool
 
 def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The answers of each library by the title of the case: medians, or the reason of a failure."""
-    workers = {name: Process(name, options) for name in LIBRARIES}
+    workers = {name: Process(name, options) for name in libraries(options)}
     kept = Path(options.keep) if options.keep else None
     results: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
     todo = [number for number in cases if is_open(results.get(CASES[number].title), options)]
     for k, number in enumerate(todo):
         measure._progress(f"{k + 1}/{len(todo)}: {CASES[number].title}")
         answers = {name: w.ask("build", number) for name, w in workers.items()}
-        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in LIBRARIES}
+        rounds: dict[str, list[dict[str, float]]] = {name: [] for name in libraries(options)}
         for _ in range(0 if any(answers.values()) else options.rounds):
             for name, w in workers.items():
                 if not answers[name]:
@@ -307,7 +312,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
     by, rows, without, cases = options.by, [], [], {c.title: c for c in CASES}
     more = " our GPU us a batch | of a copy's speed |" if options.device == "gpu" else ""
     for title, answers in results.items():
-        ours, theirs = (answers[n] for n in LIBRARIES)
+        ours, theirs = (answers[n] for n in libraries(options))
         if title not in cases:  # kept from a run with an older table
             continue
         if "wall" in ours and "wall" in theirs:
@@ -316,9 +321,10 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
             why = [f"{n}: {r.get('absent') or r.get('failed')}" for n, r in answers.items() if r]
             without.append((title, "; ".join(why)))
     rows.sort(key=lambda r: -r[0])
-    least, middle = CLAIMS[options.device]
+    least, middle = CLAIMS_AGAINST_A_TREE if options.against else CLAIMS[options.device]
+    rival = libraries(options)[1]
     lines = [
-        f"# Every operator against DALI's, on the {options.device.upper()}",
+        f"# Every operator against that of {rival}, on the {options.device.upper()}",
         "",
         measure.machine(),
         f"Batches of {options.batch} photographs decoded before, {options.threads} threads; time of one application to "
@@ -341,7 +347,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
             f"| the least ratio | {min(ratios):.2f} | {least} | "
             f"{f'**missed** by {losses} of {len(rows)}' if losses else 'reached'} |",
             "",
-            f"| operator | penstock | DALI | ratio | CPU us a batch: penstock | DALI |{more} |",
+            f"| operator | penstock | {rival} | ratio | CPU us a batch: penstock | {rival} |{more} |",
             f"|---|---:|---:|---:|---:|---:|{'---:|---:|' * bool(more)}---|",
         ]
     for ratio, c, ours, theirs in rows:
@@ -372,6 +378,7 @@ def main() -> None:
     p.add_argument("--note", default="", help="a sentence for the report, about the machine")
     p.add_argument("--times", type=int, default=0, help="applications in one graph, for all cases")
     p.add_argument("--verbose", action="store_true", help="show what the libraries print")
+    p.add_argument("--against", default="", help="a checkout of penstock to compare with, instead of DALI")
     p.add_argument("--photos", default="", help=argparse.SUPPRESS)
     o = p.parse_args()
     gpu = o.device == "gpu"

@@ -6,11 +6,19 @@
 
 #include "core/native_time.h"
 
-// Runs n instructions, up to the first with an unexpected result; returns how many gave the expected one.
-EXPORT int32_t run_program(const Instruction *instructions, int32_t n) {
+// Runs n instructions, up to the first with an unexpected result; returns its index, or n. `changed`: whether the memory
+// is not that of a whole run, so that all instructions must run.
+EXPORT int32_t run_program(const Instruction *instructions, int32_t n, int32_t changed) {
   NativeTime time;
-  for (int32_t i = 0; i < n; i++)
-    if (instructions[i].function(instructions[i].arguments) != instructions[i].result) return i;
+  for (int32_t i = 0; i < n; i++) {
+    const Instruction &x = instructions[i];
+    if (x.when == kIfShapesChanged && !changed) continue;
+    const int64_t result = x.function(x.arguments);
+    if (x.when == kInput)
+      changed |= result != 0;
+    else if (result != x.result)
+      return i;
+  }
   return n;
 }
 EXPORT_LONG(run_program)
@@ -22,12 +30,15 @@ EXPORT int32_t same_column(const char *column, int64_t bytes, const char *expect
 EXPORT_SHORT(same_column)
 EXPORT_INSTRUCTION(same_column)
 
-// Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim).
-EXPORT void take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *rows, int64_t *shape) {
+// Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim); returns whether an extent
+// has changed.
+EXPORT int32_t take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *rows, int64_t *shape) {
+  int64_t changes = 0;
   for (int64_t i = 0; i < n; i++) {
     rows[i] = (*from)[i];
-    for (int32_t d = 0; d < ndim; d++) shape[i * ndim + d] = rows[i].shape[d];
+    for (int32_t d = 0; d < ndim; d++, shape++) changes |= *shape ^ rows[i].shape[d], *shape = rows[i].shape[d];
   }
+  return changes != 0;
 }
 EXPORT_SHORT(take_in)
 EXPORT_INSTRUCTION(take_in)

@@ -6,11 +6,16 @@
 
 #include "core/kernel.h"
 
-// One instruction of a program: a function, its arguments, and the result it must return.
+// Always, and must give its result; the same, but only if an input's shapes have changed; always, and returns whether
+// the shapes of an input have changed.
+enum When : int64_t { kAlways, kIfShapesChanged, kInput };
+
+// One instruction of a program: a function, its arguments, the result it must give, and when it runs.
 struct Instruction {
   int64_t (*function)(const int64_t *arguments);
   const int64_t *arguments;
   int64_t result;
+  When when;
 };
 
 // Calls a function with arguments from an array.

@@ -64,6 +64,19 @@ EXPORT int32_t lay_out_frames(const int64_t *stored, int64_t n, int32_t ndim, in
 EXPORT_SHORT(lay_out_frames)
 EXPORT_INSTRUCTION(lay_out_frames)
 
+// Fills the rows of n samples of the extents `stored` (n, ndim), with the addresses that the rows `data_of` have, if
+// given, else without.
+EXPORT void describe_rows(const int64_t *stored, int64_t n, int32_t ndim, int32_t dtype, const Tensor *data_of,
+                          Tensor *rows) {
+  for (int64_t i = 0; i < n; i++) {
+    Tensor &t = rows[i] = Tensor{};
+    if (data_of) t.data = data_of[i].data;
+    t.ndim = ndim, t.dtype = dtype;
+    for (int d = 0; d < ndim; d++) t.shape[d] = stored[i * ndim + d];
+  }
+}
+EXPORT_SHORT(describe_rows)
+
 // Turns offsets of samples in one block into addresses, `address` being that of the block.
 EXPORT void move_batch(Tensor *rows, int64_t n, int64_t address) {
   for (int64_t i = 0; i < n; i++) rows[i].data = (char *)address + (intptr_t)rows[i].data;

@@ -11,7 +11,7 @@ import pytest
 from penstock import backend, fn, pipeline_def
 from penstock.core.batch import Batch, Spec
 from penstock.core.kernels import library
-from penstock.core.rows import ArgumentRows, TensorRows, address, allocate
+from penstock.core.rows import ArgumentRows, address, allocate
 
 
 def test_blocks_are_aligned_apart_and_used_again():
@@ -150,7 +150,7 @@ def test_argument_rows():
 
 def test_tensor_rows():
     for shape, dtype in (([[1, 2, 3], [4, 5, 6]], "u1"), ([[7, 8], [9, 10]], "u1"), ([[7, 8], [9, 10]], "f4")):
-        array = TensorRows(2).describe(np.array(shape), np.dtype(dtype)).array
+        array = Spec(shape, np.dtype(dtype)).packed()
         ndim = len(shape[0])
         assert array["shape"][:, :ndim].tolist() == shape and not array["shape"][:, ndim:].any()
         assert set(array["ndim"]) == {ndim} and set(array["dtype"]) == {{"u1": 0, "f4": 9}[dtype]}

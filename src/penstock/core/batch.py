@@ -12,7 +12,7 @@ import numpy as np
 from . import dtypes, kernels, source_name
 from .array_rows import rows_of
 from .memory import Borrowed, Buffer, Kept, view
-from .rows import TENSOR, TensorRows, address, allocate
+from .rows import TENSOR, address, allocate, check_dims, reserve
 from .traced import Traced
 
 _INT64 = np.dtype("i8")
@@ -90,7 +90,10 @@ class Spec:
 
     def copy(self) -> Spec:
         """A copy without a window, with its own shape array."""
-        return Spec(np.array(self.shape), self.dtype, self.layout)
+        spec = Spec.__new__(Spec)  # as in `uniform`
+        spec.shape = spec.stored = self.shape.copy()
+        spec.dtype, spec.layout, spec._origin, spec._dense = self.dtype, self.layout, None, None
+        return spec
 
     def windowed(self, origin: np.ndarray, stored: np.ndarray) -> Spec:
         """The same samples, with only a window of each stored."""
@@ -129,9 +132,14 @@ class Spec:
         """Number of stored elements per sample, shape (n,)."""
         return self.stored.prod(axis=1)
 
-    def packed(self) -> np.ndarray:
-        """Rows for native code, without data addresses."""
-        return TensorRows(self.n).describe(self.stored, self.dtype).array
+    def packed(self, data_of: int = 0) -> np.ndarray:
+        """Rows for native code, with the data addresses of the rows at `data_of`, if given, else with zeros."""
+        stored = np.ascontiguousarray(self.stored)
+        check_dims(self.ndim)
+        rows, at = reserve(self.n, TENSOR)
+        about = self.n, self.ndim, dtypes.from_numpy(self.dtype)
+        kernels.library().describe_rows(address(stored), *about, data_of, at)
+        return rows
 
     def __repr__(self) -> str:
         return f"Spec({self.dtype.name}, {self.layout!r}, {self.shape.tolist()})"
@@ -298,9 +306,7 @@ class Batch:
 
     def relabel(self, spec: Spec) -> Self:
         """The same memory with another shape or layout."""
-        rows = spec.packed()
-        rows["data"] = self.rows["data"]
-        return self.with_rows(spec, rows, self.owners, self.sources)
+        return self.with_rows(spec, spec.packed(self.rows_address), self.owners, self.sources)
 
     def take(self, indices: np.ndarray) -> Self:
         """The samples at `indices`, without a copy."""

@@ -93,7 +93,7 @@ def to_numpy(dtype) -> np.dtype:
 
 def from_numpy(dtype) -> DALIDataType:
     """Returns the `DALIDataType` of a NumPy type. Raises TypeError for a type that tensors can't have."""
-    known = to_numpy(dtype)
+    known = dtype if isinstance(dtype, np.dtype) else to_numpy(dtype)
     if known not in _FROM_NUMPY:
         raise TypeError(f"elements of type {known} are not supported; supported: {', '.join(map(str, _FROM_NUMPY))}")
     return _FROM_NUMPY[known]

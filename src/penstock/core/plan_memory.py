@@ -109,10 +109,10 @@ class TracedPlan(PlanMemory):
     def take_in(self, e: Edge, batch: Batch) -> Batch:
         native, spec = self.native, batch.spec
         rows = native.store(np.zeros(spec.n, TENSOR), COMPUTED, f"rows of edge {e[0]}.{e[1]}")
-        shape, at_shape = native.allocate((spec.n, spec.ndim), np.dtype("i8"))
+        shape, _ = native.allocate((spec.n, spec.ndim), np.dtype("i8"))
         place, column = native.input(np.array([batch.rows_address], "u8"), f"address of the rows of edge {e[0]}.{e[1]}")
         self._inputs.append((e, place))
-        native.call("take_in", column, spec.n, spec.ndim, View(rows.value, rows.array), at_shape)
+        native.take_in(column, rows, shape)
         return TracedBatch(self, e, batch, self.whole(Spec(shape, spec.dtype, spec.layout)), rows)
 
     def read(self, a: Arguments, resolver: Any) -> None:

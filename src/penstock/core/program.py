@@ -67,13 +67,17 @@ Argument = View | np.ndarray | int
 @dataclass(eq=False, repr=False, slots=True)
 class Instruction:
     """A native function, its arguments (arrays belong to the instruction, such as expected values), and the expected
-    result: any other result ends the program. Printed as `text` formatted with `parts`."""
+    result: any other result ends the program. Printed as `text` formatted with `parts`. `written` are the values that
+    it may write to; if `is_input`, without those that hold nothing but shapes, and its result is whether these have
+    changed."""
 
     function: str
     arguments: tuple[Argument, ...]
     result: int
     text: str
     parts: tuple[Any, ...]
+    written: tuple[Value, ...]
+    is_input: bool = False
 
     def values(self) -> Iterable[Value]:
         """The values that it reads or writes."""
@@ -96,24 +100,31 @@ def number_of(x: Argument) -> int:
     return x if isinstance(x, int) else address(x) if isinstance(x, np.ndarray) else x.address
 
 
-_PACKED = np.dtype("u8, u8, i8")  # struct Instruction of kernels/core/program.h
+_PACKED = np.dtype("u8, u8, i8, i8")  # struct Instruction of kernels/core/program.h
+_ALWAYS, _IF_SHAPES_CHANGED, _INPUT = range(3)
 
 
 class Program:
-    """A sequence of instructions in the memory of their values; ends if a check fails. Used by one batch at a time."""
+    """A sequence of instructions in the memory of their values; ends if a check fails. Used by one batch at a time.
+    What depends only on shapes is computed again only if they have changed since the last run."""
 
     def __init__(self, values: Sequence[Value], instructions: Sequence[Instruction]):
         self.values, self.instructions = tuple(values), tuple(instructions)
         self._n = len(self.instructions)
         self._arguments = [np.array([number_of(x) & _BITS for x in i.arguments], "u8") for i in self.instructions]
-        packed = [(_address_of(i.function), address(x), i.result) for i, x in zip(self.instructions, self._arguments)]
+        packed = [
+            (_address_of(i.function), address(x), i.result, when)
+            for i, x, when in zip(self.instructions, self._arguments, _when(self.instructions))
+        ]
         self._packed = np.array(packed, _PACKED)
         self._at = address(self._packed)
+        self._is_incomplete = True  # whether the last run, if any, ended before the last instruction
 
     def run(self) -> Instruction | None:
         """Returns the instruction whose check failed; None if all passed: the results equal those of the rules."""
-        ran = library().run_program(self._at, self._n)
-        return None if ran == self._n else self.instructions[ran]
+        ran = library().run_program(self._at, self._n, self._is_incomplete)
+        self._is_incomplete = ran != self._n
+        return self.instructions[ran] if self._is_incomplete else None
 
     def __str__(self) -> str:
         used = {v.number for i in self.instructions for v in i.values()}
@@ -123,6 +134,20 @@ class Program:
             if v.number in used and (v.name or v.kind != COMPUTED)
         ]
         return "\n".join([*lines, *map(str, self.instructions)])
+
+
+def _when(instructions: Sequence[Instruction]) -> list[int]:
+    """When each instruction runs: always, if it has to do with a value that may differ in batches of the same
+    shapes."""
+    of = [set(i.values()) for i in instructions]
+    varying, before = {v for values in of for v in values if v.kind == INPUT}, 0
+    while len(varying) > before:
+        before = len(varying)
+        for i, values in zip(instructions, of):
+            if not varying.isdisjoint(values):
+                varying.update(i.written)
+    always = [not varying.isdisjoint(values) for values in of]
+    return [_INPUT if i.is_input else _ALWAYS if a else _IF_SHAPES_CHANGED for i, a in zip(instructions, always)]
 
 
 @cache

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-
 MAX_DIMS = 8
 TENSOR = np.dtype([("data", "u8"), ("shape", "i8", MAX_DIMS), ("ndim", "i4"), ("dtype", "i4")], align=True)
 
@@ -62,24 +60,6 @@ def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:
     """Raises `error` if samples have more dimensions than a row can describe."""
     if ndim > MAX_DIMS:
         raise error(f"samples of {ndim} dimensions are not possible; at most {MAX_DIMS} are")
-
-
-class TensorRows:
-    """Rows of `n` tensors. `array` is the record array, `data` (n,) uint64 and `shape` (n, 8) int64 are views of it."""
-
-    __slots__ = ("address", "array", "data", "shape")
-
-    def __init__(self, n: int):
-        self.array, self.address = allocate(n, TENSOR)
-        self.data, self.shape = self.array["data"], self.array["shape"]
-
-    def describe(self, stored: np.ndarray, dtype: np.dtype) -> TensorRows:
-        """Writes the extents `stored` (n, ndim) and the type, once."""
-        ndim = stored.shape[1]
-        check_dims(ndim)
-        self.array["ndim"], self.array["dtype"] = ndim, dtypes.from_numpy(dtype)
-        self.shape[:, :ndim] = stored
-        return self
 
 
 class ArgumentRows:

@@ -144,7 +144,7 @@ class Tracer(Native):
         numbers = operation_number(name), int(from_numpy(dtype)), layout_of(out.array, [x.array for x in inputs])
         missing = (inputs[0],) * (_MOST_INPUTS - len(inputs))  # fills up operations with fewer inputs
         text = f"{{}} = {name}({', '.join(['{}'] * len(inputs))})"
-        self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *inputs, *missing), 1)
+        self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *inputs, *missing), 1, out.value)
 
     def _convert(self, x: View, out: View) -> None:
         to, of = out.array.dtype, x.array.dtype
@@ -154,7 +154,7 @@ class Tracer(Native):
             raise Untraceable(f"{of.name} does not become {to.name} by an instruction")
         if out.array.size:
             arguments = int(from_numpy(to)), int(from_numpy(of)), layout_of(out.array, [x.array]), out, x
-            self._add("{} = {}" + f" as {to.name}" * (to != of), (out, x), "convert_columns", arguments, 1)
+            self._add("{} = {}" + f" as {to.name}" * (to != of), (out, x), "convert_columns", arguments, 1, out.value)
 
     def converted(self, x: Any, dtype: np.dtype) -> Any:
         """A copy, converted to `dtype`."""
@@ -223,16 +223,15 @@ class Tracer(Native):
         out = self.store(np.array(result, order="C"), COMPUTED)
         if result.size:
             names = ", ".join(map(str, dict.fromkeys(sources)))
-            self._move(
-                f"{{}} = elements of {names}", (self._view(out), *sources), places, self._places(out, out.dtype, [])
-            )
+            parts, to = (self._view(out), *sources), self._places(out, out.dtype, [])
+            self._move(f"{{}} = elements of {names}", parts, places, to, out.value)
         return out
 
-    def _move(self, text: str, parts: tuple[Any, ...], source: np.ndarray, to: np.ndarray) -> None:
-        """Copies the elements at these addresses."""
+    def _move(self, text: str, parts: tuple[Any, ...], source: np.ndarray, to: np.ndarray, out: Value) -> None:
+        """Copies the elements at these addresses to others in the memory of `out`."""
         size = parts[0].array.itemsize
         addresses = np.ascontiguousarray(source, "i8"), np.ascontiguousarray(to)
-        self._add(text, parts, "move_elements", (*addresses, to.size, size))
+        self._add(text, parts, "move_elements", (*addresses, to.size, size), 0, out)
 
     def write(self, x: Any, index: Any, values: Any) -> None:
         """x[index] = values"""
@@ -255,20 +254,35 @@ class Tracer(Native):
             whole = self.filled(places.shape, x.dtype, values)
             if places.size:
                 parts = self._view(whole), x.value
-                self._move("elements of {1} = {0}", parts, self._places(whole, x.dtype, []), places)
+                self._move("elements of {1} = {0}", parts, self._places(whole, x.dtype, []), places, x.value)
         x.array[index] = plain(values)
 
     def call(self, name: str, *arguments: Any) -> int:
         given = tuple(self._argument(x) for x in arguments)
         called = f"{name}({', '.join(['{}'] * len(given))})"
         result = int(getattr(library(), name)(*map(number_of, given)) or 0)
-        self._add(f"check {called} == {{}}", (*given, result), name, given, result)
+        written = [x.value for x in arguments if isinstance(x, View)]
+        self._add(f"check {called} == {{}}", (*given, result), name, given, result, *written)
         return result
 
+    def take_in(self, place: Any, rows: Traced, shape: Traced) -> None:
+        """Copies the rows at the address in `place`, and their shapes (n, ndim)."""
+        to = self._view(rows)
+        arguments = self._view(place), *shape.shape, to, self._view(shape)
+        library().take_in(*map(number_of, arguments))
+        self._add("{3}, {4} = rows at {0}", arguments, "take_in", arguments, 0, to.value)
+        self._instructions[-1].is_input = True
+
     def _add(
-        self, text: str, parts: tuple[Any, ...], function: str, arguments: tuple[Argument, ...], result: int = 0
+        self,
+        text: str,
+        parts: tuple[Any, ...],
+        function: str,
+        arguments: tuple[Argument, ...],
+        result: int,
+        *written: Value,
     ) -> None:
-        self._instructions.append(Instruction(function, arguments, result, text, parts))
+        self._instructions.append(Instruction(function, arguments, result, text, parts, written))
 
     def _argument(self, x: Any) -> View | int:
         if isinstance(x, bytes):

@@ -19,9 +19,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
-from ..core.dtypes import DALIDataType
 from ..core.errors import SampleErrors
-from ..core.rows import TensorRows
 from .batch import DeviceBatch
 from .driver import Device, driver
 from .memory import Budget
@@ -148,12 +146,11 @@ class GpuFiles:
         """Reads the samples to the GPU. Each is contiguous in its file from `offsets` (n,) on; if the offset is -1, it
         is already in the batch. Files that cuFile does not accept are read through host memory. Raises SampleErrors for
         samples that can't be read."""
-        spec, n, names = batch.spec, len(paths), TensorRows(len(paths))
+        spec, n = batch.spec, len(paths)
         if (offsets < 0).all():
             return batch
         texts = [np.frombuffer(p, "u1") for p in paths]
-        names.array["ndim"], names.array["dtype"] = 1, DALIDataType.UINT8
-        names.array["data"], names.array["shape"][:, 0] = [t.ctypes.data for t in texts], [len(t) for t in texts]
+        names = Batch.from_samples(texts)
         with self._device:
             out = DeviceBatch.on(self._stream, spec, self._budget, batch.sources)
             # cuFile does not wait for streams: earlier users of the memory must be done.
@@ -172,7 +169,7 @@ class GpuFiles:
             },
         )
         outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-        self._pool.run([kernels.Step(kernel, rows, [], [(names.array, -1)])], n, outcome)
+        self._pool.run([kernels.Step(kernel, rows, [], [(names.rows, -1)])], n, outcome)
         if outcome.failed:
             failed = outcome.status.nonzero()[0].tolist()
             raise SampleErrors({i: outcome.reason(i) for i in failed}, batch.sources, (out,))

@@ -125,12 +125,13 @@ _LOOK_AGAIN = Ticket(-1, 0)  # not a batch: wakes the thread to check again
 class Workers:
     """One thread that picks and loads, `n` that run loaded batches, and one that waits for the GPU."""
 
-    def __init__(self, production: Production, n: int, loader_runs: bool):
-        """`loader_runs`: the loading thread also runs brief batches."""
+    def __init__(self, production: Production, n: int, loader_runs: bool, settles: bool):
+        """`loader_runs`: the loading thread also runs brief batches. `settles`: batches wait for the GPU."""
         self._production, self.statistics = weakref.ref(production), production.statistics
         self._to_load: _Queue[Ticket | None] = _Queue()
         self.ask = self._to_load.put  # requests a batch; a built-in function, which no interrupt divides
-        self._n, self.loader_runs, self.loads_at_once = n, loader_runs, production.loads_at_once
+        self._n, self._settles, self.loader_runs = n, settles, loader_runs
+        self.loads_at_once = production.loads_at_once
         self._to_run: _Queue[Ticket | None] = _Queue()
         self._to_settle: _Queue[Ticket | None] = _Queue()
         self._threads: list[threading.Thread] = []
@@ -157,7 +158,7 @@ class Workers:
             self._pid = os.getpid()
             threads = [self._thread("load", _load_loop, self._to_load, self._to_run, self._to_settle)]
             threads += [self._thread(f"batch{i}", _run_loop, self._to_run, self._to_settle) for i in range(self._n)]
-            if not self.loader_runs:
+            if self._settles:
                 threads.append(self._thread("settle", _settle_loop, self._to_settle))
             for t in threads:
                 t.start()
@@ -274,8 +275,10 @@ def _load_loop(
         if _work(workers, production, ticket, "load"):
             if not ticket.is_brief or not workers.loader_runs:
                 loaded.put(ticket)
-            elif _work(workers, production, ticket, "run"):  # faster than handing it to another thread
-                _hand_on(ticket, started)
+            else:  # faster than handing it to another thread
+                if _work(workers, production, ticket, "run"):
+                    _hand_on(ticket, started)
+                workers.ran(ticket)
         ticket = None
         workers.statistics.worked(since)
 

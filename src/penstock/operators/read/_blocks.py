@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core import kernels
+from ...core.batch import Batch
 from ...core.dtypes import DALIDataType
-from ...core.rows import TensorRows
+from ...core.rows import TENSOR, allocate
 
 
 class Blocks:
@@ -30,18 +31,17 @@ def whole_files(
     """The contents of files, read by the threads of `pool`. Returns rows of 1-D uint8 tensors, the owner of their
     memory, and the reasons for unreadable files by index. Paths are uint8 arrays."""
     n = len(paths)
-    names, contents, places = TensorRows(n), TensorRows(n), TensorRows(n)
-    names.array["ndim"], names.array["dtype"] = 1, DALIDataType.UINT8
-    names.array["data"], names.array["shape"][:, 0] = [p.ctypes.data for p in paths], [len(p) for p in paths]
-    contents.array["ndim"], contents.array["dtype"] = 1, DALIDataType.UINT8
-    places.data[...] = contents.address + kernels.TENSOR.itemsize * np.arange(n, dtype="u8")
-    owner = Blocks(contents.array, contents.address)
+    names, places = Batch.from_samples(paths).rows, np.zeros(n, TENSOR)
+    contents, at = allocate(n, TENSOR)
+    contents["ndim"], contents["dtype"] = 1, DALIDataType.UINT8
+    places["data"] = at + TENSOR.itemsize * np.arange(n, dtype="u8")
+    owner = Blocks(contents, at)
     reasons: dict[int, str] = {}
     if n:
         kernel = kernels.kernel("read/whole_file")
         rows, _ = kernel.rows(n, {"direct": int(direct)})
         outcome = kernels.Outcome(np.zeros(n, "i4"), n, 1)
-        pool.run([kernels.Step(kernel, rows, [(places.array, -1)], [(names.array, -1)])], n, outcome)
+        pool.run([kernels.Step(kernel, rows, [(places, -1)], [(names, -1)])], n, outcome)
         if outcome.failed:
             reasons = {i: outcome.reason(i) for i in outcome.status.nonzero()[0].tolist()}
-    return contents.array, owner, reasons
+    return contents, owner, reasons
