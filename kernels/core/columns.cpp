@@ -27,16 +27,26 @@ struct Layout {
 };
 
 template <class Out, class A, class B, class C, class F>
+void row(int64_t n, const int64_t *step, char *out, const char *a, const char *b, const char *c, F f) {
+  if (step[0] == sizeof(Out) && step[1] == sizeof(A) && step[2] == sizeof(B) && step[3] == sizeof(C)) {
+    for (int64_t i = 0; i < n; i++) ((Out *)out)[i] = f(((const A *)a)[i], ((const B *)b)[i], ((const C *)c)[i]);
+  } else if (step[0] == sizeof(Out) && step[1] == sizeof(A) && !step[2] && !step[3]) {
+    const B y = *(const B *)b;
+    const C z = *(const C *)c;
+    for (int64_t i = 0; i < n; i++) ((Out *)out)[i] = f(((const A *)a)[i], y, z);
+  } else {
+    for (int64_t i = 0; i < n; i++, out += step[0], a += step[1], b += step[2], c += step[3])
+      *(Out *)out = f(*(const A *)a, *(const B *)b, *(const C *)c);
+  }
+}
+
+template <class Out, class A, class B, class C, class F>
 void each(const Layout &l, char *out, const char *a, const char *b, const char *c, F f) {
   const int last = (int)l.ndim - 1;
+  const int64_t step[kOperands] = {l.stride[0][last], l.stride[1][last], l.stride[2][last], l.stride[3][last]};
   int64_t at[kMaxDims] = {};
   while (true) {
-    char *o = out;
-    const char *x = a, *y = b, *z = c;
-    for (int64_t i = 0; i < l.extent[last]; i++) {
-      *(Out *)o = f(*(const A *)x, *(const B *)y, *(const C *)z);
-      o += l.stride[0][last], x += l.stride[1][last], y += l.stride[2][last], z += l.stride[3][last];
-    }
+    row<Out, A, B, C>(l.extent[last], step, out, a, b, c, f);
     int d = last - 1;
     for (; d >= 0; d--) {
       out += l.stride[0][d], a += l.stride[1][d], b += l.stride[2][d], c += l.stride[3][d];

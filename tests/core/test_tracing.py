@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 
 from penstock.core import traced, tracing
+from penstock.core.batch import Batch
+from penstock.core.program import COMPUTED
+from penstock.core.rows import TENSOR
 from penstock.core.traced import Untraceable, is_constant, plain
 from penstock.core.tracing import IMMEDIATE, Tracer
 from program_in_numpy import BINARY, UNARY, interpret
@@ -282,6 +285,31 @@ def test_constants_stay_constants():
     assert is_constant(made) and int(made.max()) and bool((made > 0).any())
     assert np.asarray(made).dtype == np.float32
     assert not tracer.program().instructions
+
+
+def test_what_depends_only_on_shapes_is_computed_again_if_they_change():
+    tracer, given = Tracer(), Batch.from_array(np.zeros((2, 3, 5), "u1"))
+    memory, place = tracer.input(np.array([given.rows_address], "u8"), "address of rows")
+    rows, (shape, _) = tracer.store(np.zeros(2, TENSOR), COMPUTED), tracer.allocate((2, 2), np.dtype("i8"))
+    tracer.take_in(place, rows, shape)
+    factor, column = tracer.input(np.array([1, 2]), "factor")
+    twice, scaled = shape * 2, shape[:, 0] * column
+    tracer.expect(shape[:, 1] < 7)
+    program = tracer.program()
+
+    def run(array):
+        batch = Batch.from_array(array)
+        memory[0] = batch.rows_address
+        return program.run() is None
+
+    assert run(np.ones((2, 3, 5), "f4")) and plain(twice).tolist() == [[6, 10]] * 2 and plain(scaled).tolist() == [3, 6]
+    plain(twice)[...] = 0
+    factor[...] = 7
+    assert run(np.ones((2, 3, 5), "f4")) and not plain(twice).any() and plain(scaled).tolist() == [21, 21]
+    assert run(np.ones((2, 4, 6), "f4")) and plain(twice).tolist() == [[8, 12]] * 2
+    for _ in range(2):  # its memory is incomplete after the first one
+        assert not run(np.ones((2, 4, 8), "f4"))
+    assert run(np.ones((2, 4, 6), "f4")) and plain(twice).tolist() == [[8, 12]] * 2
 
 
 def test_a_program_can_be_read():

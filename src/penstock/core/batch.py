@@ -149,7 +149,7 @@ class Batch:
     """Samples in memory. `rows` describe them to kernels, `owners` keep the memory alive, `sources` say where each came
     from."""
 
-    __slots__ = ("_array", "_packed", "_rows", "_rows_address", "owners", "sources", "spec")
+    __slots__ = ("_array", "_data_of", "_packed", "_rows", "_rows_address", "owners", "sources", "spec")
 
     on_host: ClassVar[bool] = True  # whether the CPU can read the samples
     guard_bytes: ClassVar[int] = 0  # set by tests: number of _GUARD bytes behind every allocated sample
@@ -161,6 +161,7 @@ class Batch:
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
         self._packed: bool | None = None  # None: not known yet
         self._rows_address = 0  # 0: not known yet
+        self._data_of: Batch | None = None  # in the same memory; for rows that nobody has needed yet
 
     @classmethod
     def allocate(cls, spec: Spec, sources: Sequence[str] | None = None, memory: Any = Buffer) -> Self:
@@ -230,7 +231,9 @@ class Batch:
 
     @property
     def rows(self) -> np.ndarray:
-        if self._rows is None:
+        if self._rows is None and self._data_of is not None:
+            self._rows = self.spec.packed(self._data_of.rows_address)
+        elif self._rows is None:
             array = self._array
             self._rows = self.spec.packed()
             step = array.strides[0] if len(array) > 1 and array.size else 0  # one sample may have a negative stride
@@ -286,10 +289,12 @@ class Batch:
                 self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners, self.is_read_only)
             else:
                 self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
-                self._rows, self._rows_address, self.owners = None, 0, (self._array,)
+                self._rows, self._rows_address, self._data_of, self.owners = None, 0, None, (self._array,)
         return self._array
 
-    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: Sequence[str] | None = None) -> Self:
+    def with_rows(
+        self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: Sequence[str] | None = None
+    ) -> Self:
         """Other samples in memory of the same kind."""
         return type(self)(spec, rows, owners, sources)
 
@@ -306,7 +311,9 @@ class Batch:
 
     def relabel(self, spec: Spec) -> Self:
         """The same memory with another shape or layout."""
-        return self.with_rows(spec, spec.packed(self.rows_address), self.owners, self.sources)
+        other = self.with_rows(spec, None, self.owners, self.sources)
+        other._data_of = self
+        return other
 
     def take(self, indices: np.ndarray) -> Self:
         """The samples at `indices`, without a copy."""
@@ -351,7 +358,10 @@ class Batch:
     @property
     def changes(self) -> bool:
         """Whether the memory belongs to an owner that may still write to it."""
-        return any(isinstance(owner, Borrowed) and not isinstance(owner, Kept) for owner in self.owners)
+        for owner in self.owners:
+            if isinstance(owner, Borrowed) and not isinstance(owner, Kept):
+                return True
+        return False
 
     def packed_copy(self, pool: kernels.Pool | None = None, memory: Any = Buffer) -> Batch:
         """Copies the samples into a new block of `memory(nbytes)`, using the threads of `pool` if given."""

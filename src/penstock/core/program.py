@@ -169,14 +169,14 @@ def layout_of(out: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
     """struct Layout of kernels/core/columns.cpp: how to iterate over an output and its inputs, broadcast to its
     shape."""
     shape = out.shape or (1,)
-    # The choice of the innermost axis affects only speed.
-    order = sorted(range(len(shape)), key=shape.__getitem__)
-    order = [d for d in order if shape[d] > 1] or order[-1:]
+    axes: list[tuple[int, ...]] = []  # extent, and strides
+    for extent, *strides in zip(shape, *(np.broadcast_to(x, shape).strides for x in (out, *inputs))):
+        if axes and (axes[-1][0] == 1 or axes[-1][1:] == tuple(extent * s for s in strides)):
+            extent *= axes.pop()[0]
+        if extent > 1 or not axes:
+            axes.append((extent, *strides))
+    axes.sort()  # which axis is the innermost one affects only speed
     layout = np.zeros(1 + MAX_DIMS * (1 + _OPERANDS), "i8")
-    layout[0] = len(order)
-    rows = layout[1:].reshape(-1, MAX_DIMS)[:, : len(order)]
-    rows[0] = [shape[d] for d in order]
-    for row, x in zip(rows[1:], (out, *inputs)):
-        strides = np.broadcast_to(x, shape).strides
-        row[:] = [strides[d] for d in order]
+    layout[0] = len(axes)
+    layout[1:].reshape(-1, MAX_DIMS)[: len(axes[0]), : len(axes)] = np.transpose(axes)
     return layout

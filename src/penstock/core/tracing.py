@@ -141,10 +141,10 @@ class Tracer(Native):
     def _compute(self, name: str, dtype: np.dtype, out: View, inputs: tuple[View, ...]) -> None:
         if not out.array.size:
             return
-        numbers = operation_number(name), int(from_numpy(dtype)), layout_of(out.array, [x.array for x in inputs])
-        missing = (inputs[0],) * (_MOST_INPUTS - len(inputs))  # fills up operations with fewer inputs
+        operands = *inputs, *inputs[-1:] * (_MOST_INPUTS - len(inputs))  # operations with fewer inputs ignore the others
+        numbers = operation_number(name), int(from_numpy(dtype)), layout_of(out.array, [x.array for x in operands])
         text = f"{{}} = {name}({', '.join(['{}'] * len(inputs))})"
-        self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *inputs, *missing), 1, out.value)
+        self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *operands), 1, out.value)
 
     def _convert(self, x: View, out: View) -> None:
         to, of = out.array.dtype, x.array.dtype

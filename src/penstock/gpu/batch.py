@@ -61,7 +61,9 @@ class DeviceBatch(Batch):
         batch.device, batch.stream, batch.ready = stream.device, stream, None
         return batch
 
-    def with_rows(self, spec: Spec, rows: np.ndarray, owners: tuple, sources: Sequence[str] | None = None) -> Self:
+    def with_rows(
+        self, spec: Spec, rows: np.ndarray | None, owners: tuple, sources: Sequence[str] | None = None
+    ) -> Self:
         batch = super().with_rows(spec, rows, owners, sources)
         batch.device, batch.stream, batch.ready = self.device, self.stream, self.ready
         return batch

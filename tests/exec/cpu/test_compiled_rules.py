@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with traced rules give the rules' results, for images whose sizes never repeat."""
+"""Operators with traced rules give the rules' results, for images whose sizes repeat at times."""
 
 import numpy as np
 import pytest
 
-from more_traced_cases import CASES, FRAMES, N, images, sequences
+from more_traced_cases import CASES, FRAMES, N, images, one_for_all, per_frame, sequences
 from penstock import fn, pipeline_def
 from penstock.core import plan_cache, plan_memory
 from penstock.core.batch import Batch, view
@@ -13,6 +13,7 @@ from penstock.pipeline import PipelineError
 
 BATCHES = 14
 ALIKE = [N] * BATCHES
+SHAPES = [0, 1, 2, 3, 3, 4, 4, 4, 3, 5, 6, 6, 7, 8]  # by batch: what its images are made from; other data never repeats
 DIFFERENT = [N, 1, 2, N, 1, 2, N, 2, 1, 1, N, 2, N, 1]  # numbers of samples; each has its own programs
 
 
@@ -21,7 +22,8 @@ def run(define, sizes=ALIKE):
 
     def feed(make, layout=None, side=False):
         layout = layout or ("HWC" if make(0)[0].ndim == 3 and not side else None)
-        batches = [(make(k) + make(k + BATCHES))[:n] for k, n in enumerate(sizes)]
+        seeds = range(BATCHES) if side and make not in (per_frame, one_for_all) else SHAPES
+        batches = [(make(k) + make(k + BATCHES))[:n] for k, n in zip(seeds, sizes)]
         return fn.external_source(source=batches, **({"layout": layout} if layout else {}))
 
     pipe = pipeline_def(lambda: define(feed), batch_size=2 * N, num_threads=2, device_id=None, seed=7)()
@@ -92,6 +94,21 @@ def test_plans_are_made_for_numbers_of_frames_that_come_again(monkeypatch):
     )
     run(lambda f: fn.flip(f(sequences, "FHWC"), device="cpu"), [N, 1, N, 2, 2 * N, N, 3, 4, 2 * N, 2 * N, N])
     assert set(made) == {12, 24}
+
+
+def test_arguments_of_too_many_frames_are_an_error_in_any_batch():
+    counts = [1] * BATCHES + [0]
+
+    def define():
+        x = fn.external_source(source=[sequences(3) for _ in counts], layout="FHWC")
+        more = [[np.append(a, a[:1])[: len(a) + (not k)] for a in per_frame(3)] for k in counts]
+        return fn.rotate(x, angle=10 * fn.external_source(source=more, layout="F"))
+
+    pipe = pipeline_def(define, batch_size=N, num_threads=2, device_id=None)()
+    for _ in range(BATCHES):
+        pipe.run()
+    with pytest.raises(PipelineError, match=r"argument 'angle' has \d+ values for the \d+ frames of sample 0"):
+        pipe.run()
 
 
 def test_sequences_that_frames_of_none_are_among(monkeypatch):

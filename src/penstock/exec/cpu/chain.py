@@ -121,6 +121,7 @@ class Chain:
                 try:
                     link.see(rows)
                 except ValueError:  # the rules raise the error, or divide the chain there
+                    kind.append(link.node.number)
                     break
             kind.append(rows.sequences)
         for e in self.inputs:

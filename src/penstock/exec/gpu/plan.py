@@ -17,7 +17,7 @@ from ...core import kernels
 from ...core.batch import Batch
 from ...core.errors import InternalError
 from ...core.plan_memory import PlanMemory
-from ...core.rows import TENSOR, ArgumentRows, address, allocate
+from ...core.rows import TENSOR, ArgumentRows, address, reserve
 from ...gpu.batch import DeviceBatch
 from ...gpu.driver import OutOfDeviceMemory, check
 from ...gpu.memory import Block
@@ -132,7 +132,7 @@ class GpuPlan:
             raise
         base = blocks.pop() if self._started else None
         memory = self._of_memory()
-        all_rows, at = allocate((len(outputs), self._n), TENSOR)
+        all_rows, at = reserve((len(outputs), self._n), TENSOR)
         made: dict[Edge, Batch] = {}
         for k, (o, (_, spec), rows, block) in enumerate(zip(outputs, placed, all_rows, blocks)):
             memory[OUTPUTS + k] = places[k]
