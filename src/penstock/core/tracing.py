@@ -141,7 +141,7 @@ class Tracer(Native):
     def _compute(self, name: str, dtype: np.dtype, out: View, inputs: tuple[View, ...]) -> None:
         if not out.array.size:
             return
-        operands = *inputs, *inputs[-1:] * (_MOST_INPUTS - len(inputs))  # operations with fewer inputs ignore the others
+        operands = *inputs, *inputs[-1:] * (_MOST_INPUTS - len(inputs))  # the last ones are ignored if there are fewer
         numbers = operation_number(name), int(from_numpy(dtype)), layout_of(out.array, [x.array for x in operands])
         text = f"{{}} = {name}({', '.join(['{}'] * len(inputs))})"
         self._add(text, (out, *inputs), "compute_columns", (*numbers, out, *operands), 1, out.value)
