@@ -6,8 +6,8 @@
 
 #include "core/native_time.h"
 
-// Runs n instructions, up to the first with an unexpected result; returns its index, or n. `changed`: whether the memory
-// is not that of a whole run, so that all instructions must run.
+// Runs n instructions, up to the first with an unexpected result; returns its index, or n. `changed`: whether the
+// memory is not that of a whole run, so that all instructions must run.
 EXPORT int32_t run_program(const Instruction *instructions, int32_t n, int32_t changed) {
   NativeTime time;
   for (int32_t i = 0; i < n; i++) {
@@ -30,8 +30,8 @@ EXPORT int32_t same_column(const char *column, int64_t bytes, const char *expect
 EXPORT_SHORT(same_column)
 EXPORT_INSTRUCTION(same_column)
 
-// Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim); returns whether an extent
-// has changed.
+// Copies the rows of n samples that `*from` refers to, and their extents to `shape` (n, ndim); returns whether an
+// extent has changed.
 EXPORT int32_t take_in(const Tensor *const *from, int64_t n, int32_t ndim, Tensor *rows, int64_t *shape) {
   int64_t changes = 0;
   for (int64_t i = 0; i < n; i++) {

@@ -15,7 +15,7 @@ import numpy as np
 
 from .digest import SHIPPED, digest
 from .library import Library, tell_of_python
-from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, allocate, check_dims  # noqa: F401  operators know them from here
+from .rows import MAX_DIMS, TENSOR, ArgumentRows, address, check_dims, reserve  # noqa: F401  operators know them from here
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Kernel sources are in the installed package, or else in the checkout.
@@ -232,7 +232,7 @@ class Outcome:
         self.errors: ctypes.Array | None = None  # ERROR_SIZE bytes per sample, valid if its status says that it failed
         self._shape = n_rows, n_steps
         # One block is cheaper to allocate: sums, spans, threads.
-        self._block, self.address = allocate(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, _INT64)
+        self._block, self.address = reserve(n_steps + 2 * n_rows * n_steps + (n_rows + 1) // 2, _INT64)
 
     @property
     def step_ns(self) -> np.ndarray:

@@ -7,7 +7,6 @@ the rules run. Rules that can't be traced run for every batch; `Pipeline.stats` 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import weakref
@@ -68,10 +67,12 @@ class PlanCache:
         """Returns the plan of a batch, with `made` set. Call `done` after running it. A `kind` of None is not
         traced."""
         if kind is not None and self.is_traced and ctx.n:
-            with contextlib.suppress(MemoryError):  # the rules raise it again with a better message
+            try:
                 traced = self.take(kind, ctx)
                 if traced is not None:
                     return traced
+            except MemoryError:  # the rules raise it again with a better message
+                pass
         plan = PlanMemory()
         self._planner.fill(plan, ctx)
         plan.made = self._planner.plan_of(ctx, plan)

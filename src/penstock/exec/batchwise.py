@@ -61,7 +61,7 @@ class Batchwise:
             if self._functions is not None:
                 a.gpu, turn = self._functions.arrays(ctx.gpu), self._functions.keep(turn, ctx.gpu.stream)
             with turn:
-                made = op.run(a, *(rows.values[e] for e in self._edges))
+                made = op.run(a, *[rows.values[e] for e in self._edges])
             outs = made if isinstance(made, tuple) else (made,)
             return outs if counts is None else tuple(as_sequences(b, counts) for b in outs)
         except Exception as e:
