@@ -101,13 +101,14 @@ DEVICE double sum_block(double x) {
   return total;
 }
 
-constexpr int kMostParts = 64;  // most parts of all parameters of a sample, if the parameters are fewer
+constexpr int kMostParts = 64;             // most parts of all parameters of a sample, if the parameters are fewer
+constexpr int64_t kElementsOfPart = 4096;  // at least, if there are several parts
 
-// Number of parts in which the elements of a parameter are summed. Depends on the sample only, as floating-point sums
-// depend on the partition.
-DEVICE int parts_of_each(int64_t n_params) {
+// Number of parts in which the `count` elements of a parameter are summed. Depends on the sample only, as
+// floating-point sums depend on the partition.
+DEVICE int parts_of_each(int64_t n_params, int64_t count) {
   int parts = kMostParts;
-  while (parts > 1 && parts * n_params > kMostParts) parts /= 2;
+  while (parts > 1 && (parts * n_params > kMostParts || parts * kElementsOfPart > count)) parts /= 2;
   return parts;
 }
 
@@ -117,8 +118,8 @@ struct Parts {
   static constexpr int64_t kSums = MOST > kMostParts ? MOST : kMostParts, kSample = 2 * kSums + 2 * MOST;
   const int n;  // parts per parameter
   double *of_sample;
-  DEVICE Parts(const Launch &l, int sample, int64_t n_params)
-      : n(parts_of_each(n_params)), of_sample((double *)l.scratch + sample * kSample) {}
+  DEVICE Parts(const Launch &l, int sample, int64_t n_params, int64_t count)
+      : n(parts_of_each(n_params, count)), of_sample((double *)l.scratch + sample * kSample) {}
   DEVICE double *sums(int64_t param) const { return of_sample + param * n; }
   DEVICE double *squares(int64_t param) const { return of_sample + kSums + param * n; }
   DEVICE double &mean(int64_t param) const { return of_sample[2 * kSums + param]; }

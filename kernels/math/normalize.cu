@@ -74,7 +74,7 @@ DEVICE void normalize_sums(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     if (l.tensors[1][sample].volume() == 0) continue;
     const Normalized<In, P> n(l, sample);
-    const Parts<MOST> parts(l, sample, n.g.n_params);
+    const Parts<MOST> parts(l, sample, n.g.n_params, n.count);
     if constexpr (P > 0) {
       typedef SumOf<In, !IsFloat<In>::value> Op;
       reduce_runs_of<Op, P, kRunThreads>(
@@ -96,7 +96,7 @@ DEVICE void normalize_squares(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     if (l.tensors[1][sample].volume() == 0) continue;
     const Normalized<In, P> n(l, sample);
-    const Parts<MOST> parts(l, sample, n.g.n_params);
+    const Parts<MOST> parts(l, sample, n.g.n_params, n.count);
     if constexpr (P > 0) {
       reduce_runs_of<DeviceCentered<In, sizeof(In)>, P, kRunThreads>(
           n, parts.n, [&](int64_t p) { return n.mean(p, parts.total(parts.sums(p)) / (double)n.count); },
@@ -118,7 +118,7 @@ DEVICE void normalize_finish(const Launch &l) {
   FOR_SAMPLES(sample, l) {
     if (l.tensors[1][sample].volume() == 0) continue;
     const Normalized<In, P> n(l, sample);
-    const Parts<MOST> parts(l, sample, n.g.n_params);
+    const Parts<MOST> parts(l, sample, n.g.n_params, n.count);
     each_of(n.g.n_params, [&](int64_t p) {
       parts.mean(p) = n.mean(p, parts.total(parts.sums(p)) / (double)n.count);
       parts.factor(p) = n.factor(p, parts.total(parts.squares(p)));
@@ -133,13 +133,13 @@ template <class In, int MOST, int P>
 DEVICE void normalize_join(const Launch &l) {
   __shared__ double joined[2];
   Normalized<In, P> n(l, 0);
-  const Parts<MOST> shared(l, 0, n.g.n_params);
+  const Parts<MOST> shared(l, 0, n.g.n_params, n.count);
   for (int64_t p = blockIdx.x; p < n.g.n_params; p += gridDim.x) {
     double count = 0, sum = 0, squares = 0;
     for (int s = threadIdx.x; s < l.n; s += blockDim.x) {
       const int64_t here = Normalized<In, P>(l, s).count;
       count += (double)here;
-      const Parts<MOST> parts(l, s, n.g.n_params);
+      const Parts<MOST> parts(l, s, n.g.n_params, here);
       if (here && n.a.mean_origin == COMPUTED) sum += parts.total(parts.sums(p));
     }
     count = sum_block(count);
@@ -152,7 +152,7 @@ DEVICE void normalize_join(const Launch &l) {
       for (int s = threadIdx.x; s < l.n; s += blockDim.x) {
         const Normalized<In, P> of(l, s);
         if (of.count == 0) continue;
-        const Parts<MOST> parts(l, s, of.g.n_params);
+        const Parts<MOST> parts(l, s, of.g.n_params, of.count);
         const double off = n.a.mean_origin == COMPUTED ? parts.total(parts.sums(p)) / (double)of.count - mean : 0;
         squares += parts.total(parts.squares(p)) + (double)of.count * off * off;
       }
@@ -200,7 +200,7 @@ DEVICE void normalize_apply(const Launch &l, bool together) {
     const int64_t volume = l.tensors[1][sample].volume();
     if (volume == 0) continue;
     const Normalized<In, P> n(l, sample);
-    const Parts<MOST> parts(l, together ? 0 : sample, n.g.n_params);
+    const Parts<MOST> parts(l, together ? 0 : sample, n.g.n_params, n.count);
     Out *out = l.tensors[0][sample].as<Out>();
     if constexpr (P > 0) {
       constexpr int V = 16 / (sizeof(Out) > sizeof(In) ? sizeof(Out) : sizeof(In));

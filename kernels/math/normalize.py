@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from penstock.core.traced import plain
 from penstock.gpu.launch import Phase, Task, grid_of, several_each
 from penstock.gpu.schemes.groups import grids, most_parameters, parameters, parts_of, scratch_of
 from penstock.gpu.schemes.reductions import is_simple, turns_of
@@ -29,7 +30,8 @@ def plan(task: Task) -> list[Phase]:
     turns = turns_of(x, axes) if is_simple(axes) else 0
     if turns:
         block = (_RUN_THREADS, 1, 1)
-        sums = grid_of(several_each(parameters(x, reduced) // turns * parts_of(most)), task.n)
+        runs = plain(parameters(x, reduced)) // turns
+        sums = grid_of(several_each(runs * parts_of(x, reduced, most)), task.n)
         at_once = 16 // max(x.dtype.itemsize, task.outs[0].dtype.itemsize) * _RUN_THREADS * _AT_ONCE
         elements = grid_of(several_each(-(-x.volumes() // at_once)), task.n)
     scratch, phases = scratch_of(most, task.n), []

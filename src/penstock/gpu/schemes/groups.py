@@ -6,11 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.batch import Spec
-from ..launch import grid_of
+from ...core.traced import plain
+from ..launch import grid_of, plain_spec
 from .bounds import bound_of
 
 _MOST = 2048  # up to this many parameters are summed by thread blocks; more, by one thread each
 _MOST_PARTS = 64  # for all parameters of a sample
+_ELEMENTS_OF_PART = 4096  # at least, if there are several parts
 _MANY = 32  # neighbouring parameters that are read coalesced
 
 
@@ -35,10 +37,12 @@ def most_parameters(x: Spec, reduced: np.ndarray, together: bool = False) -> int
     return bound_of(of_each)
 
 
-def parts_of(most: int) -> int:
-    """Number of parts in which the elements of a parameter are summed, for a sample with up to `most` parameters: see
-    gpu_groups.h."""
-    return 1 if most >= _MOST_PARTS else _MOST_PARTS // most
+def parts_of(x: Spec, reduced: np.ndarray, most: int) -> np.ndarray:
+    """About the number of parts (n,) in which the elements of a parameter are summed, if a sample has up to `most`
+    parameters: see gpu_groups.h. For grids."""
+    x = plain_spec(x)
+    each = x.volumes() // np.maximum(parameters(x, plain(reduced)), 1)
+    return np.clip(each // _ELEMENTS_OF_PART, 1, max(_MOST_PARTS // most, 1))
 
 
 def scratch_of(most: int, n: int) -> int:
@@ -49,7 +53,7 @@ def grids(x: Spec, reduced: np.ndarray, most: int) -> tuple[tuple, tuple, tuple]
     """Grids for sums (one part per block), for parameters and for elements (one thread each)."""
     n = parameters(x, reduced)
     return (
-        grid_of(n * (parts_of(most) if most else 1), x.n),
+        grid_of(plain(n) * (parts_of(x, reduced, most) if most else 1), x.n),
         grid_of(-(-n // 256), x.n),
         grid_of(-(-x.volumes() // 1024), x.n),
     )
