@@ -14,7 +14,7 @@ _MOST_PERIOD = 4  # interleaved parameters that a thread can accumulate
 _SIDE_BY_SIDE = 32  # neighbouring parameters that are read coalesced
 _MANY = 8192  # total parameters that justify one thread each
 _THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # as in kernels/reductions/gpu_reduce.h
-_SPLIT = 2 * 2 * 8 * _THREADS  # units of work above which a sample is reduced in parts
+_WORK = 8 * _THREADS  # units of work for a part, times the number of parts: see reduce_parts_of
 
 
 def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
@@ -34,11 +34,12 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
             return [Phase(f"reduce_alone<{job}>(l);", grid_of(-(-parameters // 256), task.n))]
     units = counts * turns // (16 // x.dtype.itemsize) if turns else counts
     blocks = parameters // turns if turns else parameters
-    split = bool(((units >= _SPLIT) & (blocks < _MOST_PARTS)).any())
+    split = bool(((units >= 2 * 2 * _WORK) & (blocks < _MOST_PARTS)).any())
     what = f"{turns}, {'true' if split else 'false'}"
     simple = "true" if turns and is_simple(reduced) else "false"
-    most = _MOST_PARTS if split else 1
-    grid = grid_of(several_each(np.maximum(plain(blocks), np.minimum(plain(blocks) * most, _MOST_PARTS))), task.n)
+    parts = np.exp2(np.log2(np.maximum(plain(units) / _WORK, 1)) // 2).astype("i8") if split else 1
+    most = np.maximum(_MOST_PARTS // np.maximum(plain(blocks), 1), 1)
+    grid = grid_of(several_each(plain(blocks) * np.minimum(parts, most)), task.n)
     first = Phase(f"reduce_parts<{job}, {what}, {simple}>(l);", grid, (_THREADS, 1, 1))
     if not split:
         return [first]
