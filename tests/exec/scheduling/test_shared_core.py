@@ -12,6 +12,7 @@ import pytest
 import encoded_images
 from penstock import fn, pipeline_def
 from penstock.exec.scheduling import shared_core
+from penstock.exec.plan import Plan
 from penstock.exec.scheduling.constants import SCHEDULING
 from penstock.exec.scheduling.shared_core import SharedCore
 
@@ -144,6 +145,28 @@ def masks_set(pipe, monkeypatch, batches=12):
         time.sleep(0.002)
     pipe.close()
     return given
+
+
+@pytest.mark.parametrize("decoder, thread", (("mixed", "penstock-batch"), ("cpu", "penstock-load")))
+def test_short_batches_without_mixed_decoders_are_run_by_the_loading_thread(decoder, thread, files, monkeypatch):
+    @pipeline_def(batch_size=2, num_threads=2, device_id=0)
+    def define():
+        return fn.flip(fn.decoders.image(fn.readers.file(files=files)[0], device=decoder).gpu())
+
+    names, start = [], Plan.start
+
+    def recorded(self, ctx, pool):
+        names.append(threading.current_thread().name)
+        return start(self, ctx, pool)
+
+    monkeypatch.setattr(Plan, "start", recorded)
+    pipe = define()
+    pipe.build()
+    for _ in range(12):
+        pipe._executor._production._took = (1,)
+        pipe.run()
+    pipe.close()
+    assert all(name.startswith(thread) for name in names[6:]), names
 
 
 @pytest.mark.skipif(not HAS_GIL, reason="without the lock there is nothing to contend for")

@@ -19,8 +19,8 @@ class SchedulingConstants:
 
     brief_ns: int = 3_000_000
     """If one of the last batches took less than this to run, the loading thread also runs batches: waking another
-    thread and contending with it for the GIL costs more than the overlap gains. GPU batches still overlap: the thread
-    finishes one so quickly that the next must be ready by then."""
+    thread and contending with it for the GIL costs more than the overlap gains. Mixed decoders, and what waits for the
+    GPU midway, are run by other threads, as the next batch must be ready by then."""
     batches_remembered: int = 8
 
     tight_loop_ns: int = 150_000

@@ -41,7 +41,8 @@ class Executor:
         n = SCHEDULING.in_flight
         if plan.session is not None:
             n = plan.session.at_once if plan.waits else SCHEDULING.in_flight_on_gpu
-        self._workers = Workers(self._production, n, loader_runs=not plan.waits, settles=plan.session is not None)
+        loader_runs = not (plan.waits or plan.decodes_on_gpu)
+        self._workers = Workers(self._production, n, loader_runs, settles=plan.session is not None)
         self._next = 0
         self.depth = 1
         # Number of batches that are read before they are due. Workers make all batches that are requested.
