@@ -7,8 +7,8 @@
 //     DEVICE static Out finish(const Args &a, typename Op::Wide total, int64_t count);
 //   };
 //
-// Tensor 0 is the output, tensor 1 the input. Where it matters, the order depends on the shape of the sample and on P
-// only: floating-point sums would differ from run to run otherwise.
+// Tensor 0 is the output, tensor 1 the input. The order of additions depends on the shape of the sample and on P only:
+// floating-point sums would differ from run to run otherwise.
 #pragma once
 #include "core/gpu_runs.h"
 #include "math/gpu_groups.h"
@@ -77,22 +77,17 @@ DEVICE void join_block(typename Op::Wide (&x)[P]) {
 }
 
 // Reduces this thread's share of a part of a run of n adjacent elements that belong to P parameters alternately. Reads
-// 16 bytes at a time, with any alignment; from the aligned address before the run on if the order does not matter.
+// 16 bytes at a time, with any alignment.
 template <class Op, int P, int THREADS>
 DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in, int64_t n, int part, int parts,
                        const double (&center)[P]) {
   typedef typename Op::In In;
   constexpr int E = 16 / sizeof(In), kAtOnce = 4;
   static_assert(THREADS % P == 0, "the phase of a thread stays");
-  int before = 0;  // elements in front of the run that are read with it
-  if constexpr (Op::kInAnyOrder)
-    if ((unsigned long long)in % sizeof(In) == 0) before = (int)((unsigned long long)in % 16 / sizeof(In));
-  const uint4 *blocks = (const uint4 *)(in - before);
-  const bool is_aligned = (unsigned long long)blocks % 16 == 0;
-  const int64_t n_blocks = (before + n + E - 1) / E, length = (n_blocks + parts - 1) / parts;
+  const int64_t n_blocks = (n + E - 1) / E, length = (n_blocks + parts - 1) / parts;
   const int64_t begin = part * length, end = begin + length < n_blocks ? begin + length : n_blocks;
-  // Parameter of the first element of a block of 16 bytes.
-  const int phase = (int)(((begin + threadIdx.x) * E + (P - before % P)) % P);
+  const int phase = (int)((begin + threadIdx.x) * E % P);  // parameter of the first element of a block of 16 bytes
+  const bool is_aligned = ((unsigned long long)in & 15) == 0;
   typename Op::Wide lane[P];
   double c[P];
 #pragma unroll
@@ -108,10 +103,10 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
   }
   for (int64_t i = begin + threadIdx.x; i < end; i += kAtOnce * THREADS) {
     In x[kAtOnce][E] __attribute__((aligned(16)));
-    if (is_aligned) {  // the first and the last block may exceed the run, but not its memory
+    if (is_aligned) {  // the last block may exceed the run, but not its memory
 #pragma unroll
       for (int k = 0; k < kAtOnce; k++)
-        if (i + k * THREADS < end) *(uint4 *)x[k] = __ldg(blocks + i + k * THREADS);
+        if (i + k * THREADS < end) *(uint4 *)x[k] = __ldg((const uint4 *)in + i + k * THREADS);
     } else {
 #pragma unroll
       for (int k = 0; k < kAtOnce; k++) {
@@ -125,14 +120,14 @@ DEVICE void reduce_run(typename Op::Wide (&total)[P], const typename Op::In *in,
 #pragma unroll
     for (int k = 0; k < kAtOnce; k++) {
       if (i + k * THREADS >= end) continue;
-      const int64_t first = (i + k * THREADS) * E - before;
-      if (first >= 0 && first + E <= n) {
+      const int64_t first = (i + k * THREADS) * E;
+      if (first + E <= n) {
 #pragma unroll
         for (int e = 0; e < E; e++) few[e % P] = Op::add(few[e % P], x[k][e], c[e % P]);
       } else {
 #pragma unroll
         for (int e = 0; e < E; e++)
-          if (first + e >= 0 && first + e < n) few[e % P] = Op::add(few[e % P], x[k][e], c[e % P]);
+          if (first + e < n) few[e % P] = Op::add(few[e % P], x[k][e], c[e % P]);
       }
     }
 #pragma unroll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Ops of reductions, on the CPU and the GPU; see reduce.h. kInAnyOrder: the result does not depend on the order.
+// The Ops of reductions, on the CPU and the GPU; see reduce.h.
 #pragma once
 #include "core/convert.h"
 
@@ -12,7 +12,7 @@ struct WholeSumBy {
   typedef FAST Fast;
   typedef uint64_t Wide;
   static constexpr int kFew = FEW;
-  static constexpr bool kCentered = false, kInAnyOrder = true;
+  static constexpr bool kCentered = false;
   SHARED static Fast begin() { return 0; }
   SHARED static Wide first() { return 0; }
   SHARED static Fast add(Fast to, In x, double) { return (Fast)(to + (Fast)x); }
@@ -41,7 +41,7 @@ struct RealSum {
   typedef T In;
   typedef double Fast, Wide;
   static constexpr int kFew = kAny;
-  static constexpr bool kCentered = false, kInAnyOrder = false;
+  static constexpr bool kCentered = false;
   SHARED static double begin() { return 0; }
   SHARED static double first() { return 0; }
   SHARED static double add(double to, T x, double) { return to + (double)x; }
@@ -82,7 +82,7 @@ template <class T>
 struct Least {
   typedef T In, Fast, Wide;
   static constexpr int kFew = kAny;
-  static constexpr bool kCentered = false, kInAnyOrder = !IsFloat<T>::value;  // of 0.0 and -0.0 the first remains
+  static constexpr bool kCentered = false;
   SHARED static T begin() { return Limits<T>::highest(); }
   SHARED static T first() { return begin(); }
   SHARED static T add(T to, T x, double) { return x < to ? x : to; }
