@@ -54,7 +54,7 @@ def test_what_is_measured_again(table):
     }
 
     def is_open(again):
-        options = SimpleNamespace(by="wall", again=again)
+        options = SimpleNamespace(by="wall", again=again, against="")
         return {name for name, kept in cases.items() if bench.is_open(kept, options)}
 
     assert is_open(0.0) == {"missing"}

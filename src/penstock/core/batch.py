@@ -137,8 +137,7 @@ class Spec:
         stored = np.ascontiguousarray(self.stored)
         check_dims(self.ndim)
         rows, at = reserve(self.n, TENSOR)
-        about = self.n, self.ndim, dtypes.from_numpy(self.dtype)
-        kernels.library().describe_rows(address(stored), *about, data_of, at)
+        kernels.library().describe_rows(address(stored), *stored.shape, dtypes.from_numpy(self.dtype), data_of, at)
         return rows
 
     def __repr__(self) -> str:
@@ -161,7 +160,7 @@ class Batch:
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
         self._packed: bool | None = None  # None: not known yet
         self._rows_address = 0  # 0: not known yet
-        self._data_of: Batch | None = None  # in the same memory; for rows that nobody has needed yet
+        self._data_of: np.ndarray | None = None  # rows with the same addresses, until somebody needs `rows`
 
     @classmethod
     def allocate(cls, spec: Spec, sources: Sequence[str] | None = None, memory: Any = Buffer) -> Self:
@@ -232,7 +231,8 @@ class Batch:
     @property
     def rows(self) -> np.ndarray:
         if self._rows is None and self._data_of is not None:
-            self._rows = self.spec.packed(self._data_of.rows_address)
+            data_of = np.ascontiguousarray(self._data_of)
+            self._rows, self._data_of = self.spec.packed(address(data_of)), None
         elif self._rows is None:
             array = self._array
             self._rows = self.spec.packed()
@@ -289,7 +289,7 @@ class Batch:
                 self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners, self.is_read_only)
             else:
                 self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
-                self._rows, self._rows_address, self._data_of, self.owners = None, 0, None, (self._array,)
+                self._rows, self._rows_address, self.owners = None, 0, (self._array,)
         return self._array
 
     def with_rows(
@@ -312,7 +312,7 @@ class Batch:
     def relabel(self, spec: Spec) -> Self:
         """The same memory with another shape or layout."""
         other = self.with_rows(spec, None, self.owners, self.sources)
-        other._data_of = self
+        other._data_of = self.rows
         return other
 
     def take(self, indices: np.ndarray) -> Self:
