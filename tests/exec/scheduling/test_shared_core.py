@@ -11,8 +11,8 @@ import pytest
 
 import encoded_images
 from penstock import fn, pipeline_def
-from penstock.exec.scheduling import shared_core
 from penstock.exec.plan import Plan
+from penstock.exec.scheduling import shared_core
 from penstock.exec.scheduling.constants import SCHEDULING
 from penstock.exec.scheduling.shared_core import SharedCore
 
