@@ -160,7 +160,7 @@ class Batch:
         self.spec, self._rows, self.owners, self.sources, self._array = spec, rows, owners, sources, array
         self._packed: bool | None = None  # None: not known yet
         self._rows_address = 0  # 0: not known yet
-        self._data_of: np.ndarray | None = None  # rows with the same addresses, until somebody needs `rows`
+        self._data_of: np.ndarray | None = None  # rows with the same addresses, of which `rows` are made
 
     @classmethod
     def allocate(cls, spec: Spec, sources: Sequence[str] | None = None, memory: Any = Buffer) -> Self:
@@ -225,6 +225,7 @@ class Batch:
     def guards_intact(self) -> bool:
         """Whether nothing wrote beyond the end of a sample; for batches allocated while `guard_bytes` was set."""
         ends = self.rows["data"] + (self.spec.volumes() * self.spec.dtype.itemsize).astype("u8")
+        ends = ends[self.rows["data"] != 0]  # sequences without frames have no memory
         guards = [view(e, (self.guard_bytes,), np.dtype("u1"), self) for e in ends]
         return all((g == self._GUARD).all() for g in guards)
 
@@ -232,7 +233,7 @@ class Batch:
     def rows(self) -> np.ndarray:
         if self._rows is None and self._data_of is not None:
             data_of = np.ascontiguousarray(self._data_of)
-            self._rows, self._data_of = self.spec.packed(address(data_of)), None
+            self._rows = self.spec.packed(address(data_of))
         elif self._rows is None:
             array = self._array
             self._rows = self.spec.packed()
@@ -289,7 +290,7 @@ class Batch:
                 self._array = view(self.rows["data"][0], shape, self.spec.dtype, self.owners, self.is_read_only)
             else:
                 self._array = np.stack([self.sample(i) for i in range(n)]) if n else np.empty(shape, self.spec.dtype)
-                self._rows, self._rows_address, self.owners = None, 0, (self._array,)
+                self._rows, self._rows_address, self._data_of, self.owners = None, 0, None, (self._array,)
         return self._array
 
     def with_rows(
@@ -321,8 +322,7 @@ class Batch:
         spec = Spec(s.shape[indices], s.dtype, s.layout)
         if s.stored is not s.shape:
             spec = Spec(spec.shape, s.dtype, s.layout, s.origin[indices], s.stored[indices])
-        if s._dense:
-            spec._dense = True
+        spec._dense = s._dense or None
         sources = None if self.sources is None else source_name.take(self.sources, indices)
         return self.with_rows(spec, self.rows[indices], self.owners, sources)
 
