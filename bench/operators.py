@@ -324,7 +324,7 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
     least, middle = CLAIMS_AGAINST_A_TREE if options.against else CLAIMS[options.device]
     rival = libraries(options)[1]
     lines = [
-        f"# Every operator against that of {rival}, on the {options.device.upper()}",
+        f"# Every operator against {rival}'s, on the {options.device.upper()}",
         "",
         measure.machine(),
         f"Batches of {options.batch} photographs decoded before, {options.threads} threads; time of one application to "

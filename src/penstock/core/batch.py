@@ -64,7 +64,7 @@ class Spec:
 
     def __init__(self, shape, dtype, layout: str = "", origin=None, stored=None):
         self.shape = _extents(shape)
-        self.dtype = dtype if isinstance(dtype, np.dtype) else dtypes.to_numpy(dtype)
+        self.dtype = dtypes.to_numpy(dtype)
         self.layout = layout
         self._origin = origin
         self.stored = self.shape if stored is None else stored
@@ -76,7 +76,7 @@ class Spec:
         # Bypasses `__init__`, as this is on the path of many calls that take only a few microseconds.
         spec = cls.__new__(cls)
         spec.shape = spec.stored = _alike(n, shape if type(shape) is tuple else tuple(shape)).copy()
-        spec.dtype = dtype if isinstance(dtype, np.dtype) else dtypes.to_numpy(dtype)
+        spec.dtype = dtypes.to_numpy(dtype)
         spec.layout, spec._origin, spec._dense = layout, None, True
         return spec
 

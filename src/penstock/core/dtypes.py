@@ -76,6 +76,8 @@ _FROM_NUMPY = {np.dtype(name): DALIDataType(i) for i, name in enumerate(_NUMPY)}
 
 def to_numpy(dtype) -> np.dtype:
     """Returns the NumPy type of a `DALIDataType`, or its number (or of anything that NumPy accepts as a type)."""
+    if isinstance(dtype, np.dtype):  # the usual case
+        return dtype
     if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _NUMBERS:
         dtype = DALIDataType(dtype)
     if isinstance(dtype, DALIDataType):
@@ -93,7 +95,7 @@ def to_numpy(dtype) -> np.dtype:
 
 def from_numpy(dtype) -> DALIDataType:
     """Returns the `DALIDataType` of a NumPy type. Raises TypeError for a type that tensors can't have."""
-    known = dtype if isinstance(dtype, np.dtype) else to_numpy(dtype)
+    known = to_numpy(dtype)
     if known not in _FROM_NUMPY:
         raise TypeError(f"elements of type {known} are not supported; supported: {', '.join(map(str, _FROM_NUMPY))}")
     return _FROM_NUMPY[known]

@@ -270,8 +270,7 @@ class Tracer(Native):
         to = self._view(rows)
         arguments = self._view(place), *shape.shape, to, self._view(shape)
         library().take_in(*map(number_of, arguments))
-        self._add("{3}, {4} = rows at {0}", arguments, "take_in", arguments, 0, to.value)
-        self._instructions[-1].is_input = True
+        self._add("{3}, {4} = rows at {0}", arguments, "take_in", arguments, 0, to.value, is_input=True)
 
     def _add(
         self,
@@ -281,8 +280,9 @@ class Tracer(Native):
         arguments: tuple[Argument, ...],
         result: int,
         *written: Value,
+        is_input: bool = False,
     ) -> None:
-        self._instructions.append(Instruction(function, arguments, result, text, parts, written))
+        self._instructions.append(Instruction(function, arguments, result, text, parts, written, is_input))
 
     def _argument(self, x: Any) -> View | int:
         if isinstance(x, bytes):

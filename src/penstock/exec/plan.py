@@ -228,7 +228,7 @@ class Plan:
             for edge in release:
                 ctx.values.pop(edge, None)
         outputs = [ctx.values[e] for e in self.outputs]
-        return [_own(ctx, pool, b) if b.is_borrowed and b.changes else b for b in outputs]
+        return [_own(ctx, pool, b) if b.changes else b for b in outputs]
 
 
 def _watched(watch: ranges.Watch, stage: Stage, run: Run, ctx: Context, pool: kernels.Pool) -> None:
