@@ -6,8 +6,9 @@
 
 #include "core/native_time.h"
 
-// Runs n instructions, up to the first with an unexpected result; returns its index, or n. `changed`: whether the
-// memory is not that of a whole run, so that all instructions must run.
+// Runs n instructions, up to the first with an unexpected result; returns its index. If all results are as expected,
+// returns n, or n + 1 if shapes have changed. `changed`: whether the memory is not that of a whole run, so that all
+// instructions must run.
 EXPORT int32_t run_program(const Instruction *instructions, int32_t n, int32_t changed) {
   NativeTime time;
   for (int32_t i = 0; i < n; i++) {
@@ -19,7 +20,7 @@ EXPORT int32_t run_program(const Instruction *instructions, int32_t n, int32_t c
     else if (result != x.result)
       return i;
   }
-  return n;
+  return n + (changed != 0);
 }
 EXPORT_LONG(run_program)
 

@@ -3,6 +3,7 @@
 // sample.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/program.h"
 #include "random/deviates.h"
@@ -14,6 +15,14 @@ struct Ranges {
   double smallest, largest;  // area of the window as a share of the image's area
   // Width / height. Compared and multiplied in float32, as they are given: 300 * 4 / 3 is 400.
   float narrow, wide;
+  double low, span;  // the logarithm of `narrow`, and how much larger that of `wide` is
+  Ranges(const double area[2], const double ratio[2])
+      : smallest(area[0]),
+        largest(area[1]),
+        narrow((float)ratio[0]),
+        wide((float)ratio[1]),
+        low(log_positive(narrow)),
+        span(log_positive(wide) - low) {}
 };
 
 // Height and width of a window in an image of h x w: the first of `attempts` random ones that is allowed, or else the
@@ -22,10 +31,9 @@ void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attemp
   const double widest = std::max(std::floor((float)h * r.wide), 1.f),
                tallest = std::max(std::floor((float)w / r.narrow), 1.f);
   const bool too_wide = h * widest < h * w * r.smallest, too_tall = w * tallest < h * w * r.smallest;
-  const double low = log_positive(r.narrow), span = log_positive(r.wide) - low;
   for (int32_t k = 0; k < attempts && !too_wide && !too_tall; k++) {
     const double share = draws.unit(), turn = draws.unit();
-    const double area = (r.smallest + (r.largest - r.smallest) * share) * h * w, ratio = exp_near(low + span * turn);
+    const double area = (r.smallest + (r.largest - r.smallest) * share) * h * w, ratio = exp_near(r.low + r.span * turn);
     size[0] = std::max(std::nearbyint(std::sqrt(area / ratio)), 1.0);
     size[1] = std::max(std::nearbyint(std::sqrt(area * ratio)), 1.0);
     const float got = (float)(size[1] / size[0]);
@@ -38,24 +46,6 @@ void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attemp
   for (int d = 0; d < 2; d++) size[d] = std::max(std::nearbyint(size[d] * shrink), 1.0);
 }
 
-// A window, y first, in an image of `extent`; zeros if the image has no pixels. Returns false if an extent is negative.
-template <class T>
-bool draw_window(uint64_t key, uint64_t position, uint32_t epoch, const int64_t extent[2], const Ranges &ranges,
-                 int32_t attempts, T *origin, T *size) {
-  double chosen[2] = {0, 0};
-  if (extent[0] > 0 && extent[1] > 0) {
-    Draws draws(key, position, epoch);
-    draw_size(draws, (double)extent[0], (double)extent[1], ranges, attempts, chosen);
-  }
-  Draws place(key, position, epoch, 1);
-  for (int d = 0; d < 2; d++) {
-    const int64_t window = std::min((int64_t)chosen[d], extent[d]), room = extent[d] - window;
-    size[d] = (T)window;
-    origin[d] = chosen[d] > 0 ? (T)place.below(room + 1) : 0;
-  }
-  return extent[0] >= 0 && extent[1] >= 0;
-}
-
 }  // namespace
 
 // Windows of random area and aspect ratio, as described in operators/geometry/_random_window.py, in n images whose
@@ -65,11 +55,22 @@ EXPORT int64_t random_windows(uint64_t key, const uint32_t *epoch, const uint64_
                               const int64_t *shape, int32_t columns, int32_t at_height, int32_t at_width,
                               const double *area, const double *ratio, int32_t attempts, int64_t *origin,
                               int64_t *size) {
-  const Ranges ranges = {area[0], area[1], (float)ratio[0], (float)ratio[1]};
+  const Ranges ranges(area, ratio);
   int64_t bad = 0;
   for (int64_t i = 0; i < n; i++) {
     const int64_t extent[2] = {shape[i * columns + at_height], shape[i * columns + at_width]};
-    bad += !draw_window(key, position[i], epoch[i], extent, ranges, attempts, origin + 2 * i, size + 2 * i);
+    bad += extent[0] < 0 || extent[1] < 0;
+    double chosen[2] = {0, 0};
+    if (extent[0] > 0 && extent[1] > 0) {
+      Draws draws(key, position[i], epoch[i]);
+      draw_size(draws, (double)extent[0], (double)extent[1], ranges, attempts, chosen);
+    }
+    Draws place(key, position[i], epoch[i], 1);
+    for (int d = 0; d < 2; d++) {
+      const int64_t window = std::min((int64_t)chosen[d], extent[d]), room = extent[d] - window;
+      size[2 * i + d] = window;
+      origin[2 * i + d] = chosen[d] > 0 ? place.below(room + 1) : 0;
+    }
   }
   return bad;
 }
@@ -80,15 +81,15 @@ EXPORT_INSTRUCTION(random_windows)
 EXPORT int64_t windows_of_shapes(uint64_t key, const uint32_t *epoch, const uint64_t *position, int64_t n,
                                  const Tensor *shapes, const double *area, const double *ratio, int32_t attempts,
                                  int32_t *origin, int32_t *size) {
-  const Ranges ranges = {area[0], area[1], (float)ratio[0], (float)ratio[1]};
-  int64_t bad = 0;
-  for (int64_t i = 0; i < n; i++) {
-    int64_t extent[2];
+  std::vector<int64_t> extents(2 * n), origins(2 * n), sizes(2 * n);
+  for (int64_t i = 0; i < n; i++)
     for_types<uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t, int64_t>(shapes[i].dtype, [&](auto t) {
-      for (int d = 0; d < 2; d++) extent[d] = (int64_t)shapes[i].as<decltype(t)>()[d];
+      for (int d = 0; d < 2; d++) extents[2 * i + d] = (int64_t)shapes[i].as<decltype(t)>()[d];
     });
-    bad += !draw_window(key, position[i], epoch[i], extent, ranges, attempts, origin + 2 * i, size + 2 * i);
-  }
+  const int64_t bad = random_windows(key, epoch, position, n, extents.data(), 2, 0, 1, area, ratio, attempts,
+                                     origins.data(), sizes.data());
+  std::copy(origins.begin(), origins.end(), origin);
+  std::copy(sizes.begin(), sizes.end(), size);
   return bad;
 }
 EXPORT_SHORT(windows_of_shapes)

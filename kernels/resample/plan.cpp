@@ -138,12 +138,13 @@ EXPORT void resample_windows(const int64_t *shape, int64_t n, int32_t ndim, int3
 EXPORT_SHORT(resample_windows)
 EXPORT_INSTRUCTION(resample_windows)
 
-// Whether the widest filter has at most `most` taps along all axes, if the regions `start` to `end` (n, k) are resized
-// to `size` (n, k).
-EXPORT int32_t few_taps(const double *start, const double *end, const int64_t *size, int64_t n, int32_t k,
-                        int64_t most) {
-  for (int64_t i = 0; i < n * k; i++)
-    if (size[i] > 0 && 2 * 3 * std::abs(end[i] - start[i]) / (double)size[i] + 1 > (double)most) return 0;
+// Whether the widest filter has at most `most` taps along all axes of n samples.
+EXPORT int32_t few_taps(const ResampleArgs *args, int64_t n, int64_t most) {
+  for (const ResampleArgs *a = args; a < args + n; a++)
+    for (int d = 0; d < a->n_axes; d++) {
+      const double size = (double)a->out_size[d];
+      if (size > 0 && 2 * 3 * std::abs(a->roi_end[d] - a->roi_start[d]) / size + 1 > (double)most) return 0;
+    }
   return 1;
 }
 EXPORT_SHORT(few_taps)

@@ -15,7 +15,7 @@ _MOST_TAPS = 768  # more do not fit in shared memory
 
 
 def plan(task: Task) -> list[Phase]:
-    if task.call.args is not None and task.call.args["rule"].any():
+    if task.call.args is not None and task.call.args["rule"][0]:
         raise ValueError('rule="pillow" and rule="torch" are there on the CPU only; use device="cpu" or rule="dali"')
     kind, last = task.kind, task.last_kind
     sizes = len(task.outs) > 1
@@ -42,5 +42,4 @@ def _has_few_taps(task: Task) -> bool:
     args = task.call.args
     assert args is not None
     native = args.tracer if isinstance(args, Traced) else IMMEDIATE
-    size = args["out_size"]
-    return bool(native.call("few_taps", args["roi_start"], args["roi_end"], size, *size.shape, _MOST_TAPS))
+    return bool(native.call("few_taps", args, len(args), _MOST_TAPS))

@@ -7,7 +7,7 @@ from planned_batches import Feed, N, check, columns, images, planted
 
 from more_traced_cases import FRAMES, LATER
 from penstock import fn, pipeline_def, types
-from penstock.core import plan_memory
+from penstock.core import plan_memory, program
 from penstock.exec.cpu import plan as cpu_plan
 from penstock.exec.gpu import chain as gpu_chain
 from penstock.exec.gpu import plan as gpu_plan
@@ -35,6 +35,9 @@ COMPUTED = {
     "resize, ragged": lambda f: fn.resize(f(images, "HWC"), resize_shorter=8.0),
     "resize by data": lambda f: fn.resize(
         f(images, "HWC"), resize_y=f(lambda k: columns(k, 3, 9), device="cpu"), dtype=types.FLOAT
+    ),
+    "resize of the same images by data": lambda f: fn.resize(
+        f(lambda _: images(0), "HWC"), resize_y=f(lambda k: columns(k, 3, 9), device="cpu")
     ),
     "planes": lambda f: fn.resize(
         f(lambda k: [np.ascontiguousarray(x.transpose(2, 0, 1)) for x in images(k)], "CHW"), size=(5, 7)
@@ -179,8 +182,20 @@ def unread_columns(monkeypatch):
 
 def sizes_of_the_first(monkeypatch):
     """Each batch gets the memory required by the first batch of its plan."""
-    placed, first = cpu_plan.Output.placed, {}
-    monkeypatch.setattr(cpu_plan.Output, "placed", lambda self: first.setdefault(id(self), (self, placed(self)))[1])
+    placed, first = cpu_plan.Outputs.placed, {}
+    monkeypatch.setattr(cpu_plan.Outputs, "placed", lambda self: first.setdefault(id(self), (self, [*placed(self)]))[1])
+
+
+def shapes_of_the_first(monkeypatch):
+    """Other shapes of inputs are not noticed."""
+    always = property(lambda self: True, lambda self, value: None)
+    monkeypatch.setattr(program.Program, "same_shapes", always, raising=False)
+
+
+def shapes_of_the_first_arguments(monkeypatch):
+    """Arguments that change the shapes of outputs are not noticed."""
+    always = property(lambda self: True, lambda self, value: None)
+    monkeypatch.setattr(plan_memory.TracedPlan, "_keeps_shapes", always, raising=False)
 
 
 def one_slot(monkeypatch):
@@ -191,6 +206,8 @@ def one_slot(monkeypatch):
 
 PLANTED = [
     (sizes_of_the_first, test_sizes_that_never_come_again, ("resize, ragged",)),
+    (shapes_of_the_first, test_sizes_that_never_come_again, ("resize, ragged",)),
+    (shapes_of_the_first_arguments, test_sizes_that_never_come_again, ("resize of the same images by data",)),
     (one_slot, test_sizes_that_never_come_again, ("inner tensors",)),
     (unread_columns, test_sizes_that_never_come_again, ("flip by data",)),
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from . import dtypes, kernels, source_name
 from .array_rows import rows_of
 from .memory import Borrowed, Buffer, Kept, view
-from .rows import TENSOR, address, allocate, check_dims, reserve
+from .rows import TENSOR, address, allocate, check_dims, copied, reserve
 from .traced import Traced
 
 _INT64 = np.dtype("i8")
@@ -91,7 +91,7 @@ class Spec:
     def copy(self) -> Spec:
         """A copy without a window, with its own shape array."""
         spec = Spec.__new__(Spec)  # as in `uniform`
-        spec.shape = spec.stored = self.shape.copy()
+        spec.shape = spec.stored = copied(self.shape)
         spec.dtype, spec.layout, spec._origin, spec._dense = self.dtype, self.layout, None, None
         return spec
 

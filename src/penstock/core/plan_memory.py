@@ -51,6 +51,8 @@ class PlanMemory:
         self.launches: Sequence[Any] = ()  # GPU only
         self.more: dict[str, Any] = {}  # further columns requested by other code
         self.made: Any = None  # the device's plan: these arrays and constant data
+        # Bytes and spec of each output of the current batch; kept for successive batches of the same shapes.
+        self.placed: list[tuple[int, Spec]] = []
         self.alive: Any = None  # objects kept alive because argument rows contain their addresses
 
     # Inputs of the rules, plain or traced
@@ -100,6 +102,7 @@ class TracedPlan(PlanMemory):
         self.kind, self.n = kind, n
         self.native = Tracer()
         self.program: Program | None = None
+        self._keeps_shapes = False  # whether batches of the same shapes have outputs of the same shapes
         self._inputs: list[tuple[Edge, np.ndarray]] = []  # where the row addresses of inputs are written
         # Other inputs to write for each batch: the array, and a function that returns its values, or None if the
         # program can't be used.
@@ -160,10 +163,12 @@ class TracedPlan(PlanMemory):
 
     def finish(self) -> None:
         """Makes the program, and drops columns, which refer to the batch. Raises Untraceable."""
+        stored = [s.stored for s in self.specs.values()]
         self.specs = {e: Spec(self.settled(s.stored), s.dtype, s.layout) for e, s in self.specs.items()}
         self.more = {name: [*map(self.settled, of)] for name, of in self.more.items()}
         self.rows, self.about = ({e: plain(x) for e, x in of.items()} for of in (self.rows, self.about))
         self.program = self.native.program()
+        self._keeps_shapes = all(is_constant(x) or x.value not in self.program.varying for x in stored)
         self.alive = None
         del self.native, self._shared
 
@@ -180,7 +185,10 @@ class TracedPlan(PlanMemory):
             if array is None or array.shape != memory.shape:
                 return False
             memory[...] = array
-        return self.program.run() is None
+        passed = self.program.run() is None
+        if not (self._keeps_shapes and self.program.same_shapes):
+            self.placed.clear()
+        return passed
 
 
 class TracedBatch(Batch):

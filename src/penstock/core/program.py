@@ -112,18 +112,20 @@ class Program:
         self.values, self.instructions = tuple(values), tuple(instructions)
         self._n = len(self.instructions)
         self._arguments = [np.array([number_of(x) & _BITS for x in i.arguments], "u8") for i in self.instructions]
+        when, self.varying = _when(self.instructions)
         packed = [
-            (_address_of(i.function), address(x), i.result, when)
-            for i, x, when in zip(self.instructions, self._arguments, _when(self.instructions))
+            (_address_of(i.function), address(x), i.result, w)
+            for i, x, w in zip(self.instructions, self._arguments, when)
         ]
         self._packed = np.array(packed, _PACKED)
         self._at = address(self._packed)
         self._is_incomplete = True  # whether the last run, if any, ended before the last instruction
+        self.same_shapes = False  # whether shapes were those of the run before
 
     def run(self) -> Instruction | None:
         """Returns the instruction whose check failed; None if all passed: the results equal those of the rules."""
         ran = library().run_program(self._at, self._n, self._is_incomplete)
-        self._is_incomplete = ran != self._n
+        self.same_shapes, self._is_incomplete = ran == self._n, ran < self._n
         return self.instructions[ran] if self._is_incomplete else None
 
     def __str__(self) -> str:
@@ -136,9 +138,9 @@ class Program:
         return "\n".join([*lines, *map(str, self.instructions)])
 
 
-def _when(instructions: Sequence[Instruction]) -> list[int]:
-    """When each instruction runs: always, if it has to do with a value that may differ in batches of the same
-    shapes."""
+def _when(instructions: Sequence[Instruction]) -> tuple[list[int], set[Value]]:
+    """When each instruction runs: always, if it has to do with a value that may differ in batches of the same shapes;
+    and these values."""
     of = [set(i.values()) for i in instructions]
     varying, before = {v for values in of for v in values if v.kind == INPUT}, 0
     while len(varying) > before:
@@ -147,7 +149,8 @@ def _when(instructions: Sequence[Instruction]) -> list[int]:
             if not varying.isdisjoint(values):
                 varying.update(i.written)
     always = [not varying.isdisjoint(values) for values in of]
-    return [_INPUT if i.is_input else _ALWAYS if a else _IF_SHAPES_CHANGED for i, a in zip(instructions, always)]
+    when = [_INPUT if i.is_input else _ALWAYS if a else _IF_SHAPES_CHANGED for i, a in zip(instructions, always)]
+    return when, varying
 
 
 @cache

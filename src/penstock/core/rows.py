@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -44,9 +46,15 @@ if not _is_where_it_says():
         return array.ctypes.data
 
 
+# NumPy releases the GIL to zero more than a kilobyte and to copy more than 500 elements. In pipelines with several
+# threads another one often takes it then, and getting it back takes far longer than the work. Bytes are made without.
+_MOST = 1 << 16  # bytes that take less time than getting the GIL back
+
+
 def allocate(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
     """Returns a new array of zeros and the address of its first element."""
-    array = np.zeros(shape, dtype)
+    nbytes = (shape if isinstance(shape, int) else prod(shape)) * dtype.itemsize
+    array = np.ndarray(shape, dtype, bytearray(nbytes)) if 0 < nbytes <= _MOST else np.zeros(shape, dtype)
     return array, address(array)
 
 
@@ -54,6 +62,19 @@ def reserve(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, 
     """As `allocate`, but uninitialized."""
     array = np.empty(shape, dtype)
     return array, address(array)
+
+
+def copied(array: np.ndarray) -> np.ndarray:
+    """A copy of an array of numbers; a large one is read-only."""
+    return array.copy() if array.size < 500 else np.ndarray(array.shape, array.dtype, array.tobytes())
+
+
+@lru_cache(16)
+def indices(n: int) -> np.ndarray:
+    """The integers below n."""
+    numbers = np.arange(n)
+    numbers.setflags(write=False)
+    return numbers
 
 
 def check_dims(ndim: int, error: type[ValueError] = ValueError) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..core.batch import Batch
 from ..core.errors import AxisError, InternalError, PipelineAxisError, PipelineError, PipelineValueError, SampleErrors
 from ..core.kernels import Outcome
 from ..core.op import Arguments
+from ..core.rows import allocate, indices
 from ..core.source import Loading
 from ..core.traced import Untraceable
 from ..graph.node import Node, edge_of
@@ -21,6 +21,7 @@ from ..graph.scopes import Scope
 # Exceptions that operators raise for user errors, with a text that explains the error.
 _OF_USERS = (ValueError, TypeError, RuntimeError, OSError, ImportError, NotImplementedError)
 
+_INT32 = np.dtype("i4")
 _POOL: Mapping[tuple[int, int], Any] = {}
 
 
@@ -47,13 +48,6 @@ class Timing:
         self.native, self.outcome = native or end, outcome
 
 
-@lru_cache(16)
-def _numbers(n: int) -> np.ndarray:
-    numbers = np.arange(n)
-    numbers.setflags(write=False)
-    return numbers
-
-
 class Context:
     """`n` samples with their `epoch` and `position`, the batches computed so far, and the samples that failed.
 
@@ -73,14 +67,14 @@ class Context:
         rows: np.ndarray | None = None,
         batches: int = 1,
     ):
-        self.rows = _numbers(n) if rows is None else rows
+        self.rows = indices(n) if rows is None else rows
         self.batches = batches  # number of iterations that the samples belong to, starting at `iteration`
         self.n, self.epoch, self.position, self.iteration = n, epoch, position, iteration
         self.loading: dict[int, Loading] = {}  # loads in progress, by source node
         # Starts sources whose arguments are data, by node.
         self.waiting: dict[int, Callable[[Arguments], Loading]] = {}
         self.values: dict[tuple[int, int], Batch] = {}
-        self.status = np.zeros(n, "i4")
+        self.status = allocate(n, _INT32)[0]
         self.failed: dict[int, tuple[Node, str, str]] = {}
         self.timings: list[Timing] = []
         self.gpu: Any = None  # the GpuPass, while the stages run

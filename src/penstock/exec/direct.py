@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import kernels
 from ..core.batch import Batch
+from ..core.rows import indices
 from .context import BadSamples, Context
 from .plan import Plan
 from .scheduling.policy import Policy
@@ -34,7 +35,7 @@ class Direct:
         """Returns the outputs for the batches of the sources, given by name. Random numbers are those of the samples
         from `position` on in `epoch`. Raises PipelineError for samples that can't be processed."""
         n = len(next(iter(inputs.values())))
-        ctx = Context(n, np.full(n, epoch, "u4"), np.arange(position, position + n), position)
+        ctx = Context(n, np.full(n, epoch, "u4"), indices(n) + position, position)
         for name, batch in inputs.items():
             ctx.values[self._inputs[name]] = batch
         return run_alone(self.plan, ctx, self._pool, 0)

@@ -57,7 +57,7 @@ class DeviceBatch(Batch):
     def at(cls, stream: Stream, spec: Spec, rows: np.ndarray, block: Block, rows_address: int = 0) -> DeviceBatch:
         """Samples in a block that was allocated for use on `stream`."""
         batch = cls(spec, rows, (block,))
-        batch.rows_address = rows_address
+        batch._rows_address = rows_address
         batch.device, batch.stream, batch.ready = stream.device, stream, None
         return batch
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from . import dlpack_export
@@ -35,12 +36,18 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+@lru_cache(1024)
 def size_class(nbytes: int) -> int:
     """The block size for a request: at most an eighth larger (small ones: a multiple of 512), so that image batches,
     whose sizes vary, can reuse earlier blocks."""
     bits = (nbytes - 1).bit_length()
     step = 1 << bits - 4 if bits > 13 else _SMALLEST
     return -(-nbytes // step) * step if nbytes > 0 else _SMALLEST
+
+
+def _pinned_class(nbytes: int) -> int:
+    """The same for pinned memory. Pinning pages is slow: few sizes, so that blocks can often be reused."""
+    return 1 << max(nbytes - 1, 4095).bit_length()
 
 
 class Budget:
@@ -95,6 +102,7 @@ class Pool:
 
     def __init__(self, device: Device, pinned: bool):
         self.device, self.pinned = device, pinned
+        self._class = _pinned_class if pinned else size_class
         self._free: dict[int, list[tuple[int, tuple[Use, ...]]]] = {}
         # Blocks are returned by __del__, in any thread at any time: it must not take locks.
         self._returned: deque[tuple[int, int, tuple[Use, ...]]] = deque()
@@ -129,10 +137,6 @@ class Pool:
             raise
         return Block(self, address, nbytes, size, stream, budget)
 
-    def _class(self, nbytes: int) -> int:
-        # Pinning pages is slow: few sizes, so that blocks can often be reused.
-        return 1 << max(nbytes - 1, 4095).bit_length() if self.pinned else size_class(nbytes)
-
     def _wait(self, uses: tuple[Use, ...], stream: Stream) -> None:
         """Makes a stream wait for the earlier users of a block."""
         for use in uses:
@@ -153,7 +157,8 @@ class Pool:
                 self._collect()
                 found = [self._find(size, stream, budget) for size in classes]
             for nbytes, size, (address, uses) in zip(sizes, classes, found):
-                self._wait(uses, stream)
+                if uses:
+                    self._wait(uses, stream)
                 blocks.append(Block(self, address or self._allocate(size), nbytes, size, stream, budget))
         except BaseException:
             # Blocks already created return themselves.

@@ -16,7 +16,7 @@ from ...core.plan_memory import PlanMemory
 from ...core.rows import TENSOR, address, reserve
 from ...graph.node import Edge
 from ..context import Context, Timing, explain_failure
-from ..source_info import Origin, names_of, origins
+from ..source_info import names_of, origins
 
 if TYPE_CHECKING:
     from .chain import Chain
@@ -26,20 +26,12 @@ _NONE: Mapping[Edge, Batch] = {}
 
 class Output(NamedTuple):
     """An output batch of a chain with memory of its own: its rows as if this began at address 0; `about`, (2,), are its
-    bytes, and whether all samples have one shape; `named` gives the origins of its samples."""
+    bytes, and whether all samples have one shape."""
 
     edge: Edge
     spec: Spec
     rows: np.ndarray
     about: np.ndarray
-    named: Origin
-
-    def placed(self) -> tuple[int, Spec]:
-        """The bytes and the spec of the current batch."""
-        nbytes, dense = self.about.tolist()
-        spec = self.spec.copy()
-        spec._dense = bool(dense)
-        return nbytes, spec
 
 
 class Outputs:
@@ -48,19 +40,34 @@ class Outputs:
     def __init__(self, chain: Chain, ctx: Context, at: PlanMemory):
         wiring = chain.wiring
         named = origins(chain.links, chain.inputs, ctx.values)
-        self.made = [Output(e, at.specs[e], at.rows[e], at.about[e], named.get(e)) for e in wiring.allocated]
+        self.made = [Output(e, at.specs[e], at.rows[e], at.about[e]) for e in wiring.allocated]
+        self._wanted = [(e, named.get(e)) for e in wiring.allocated if e in wiring.wanted]
         self._views = [(e, wiring.root[e], at.specs[e], named.get(e)) for e in wiring.returned]
-        self._wanted = wiring.wanted
+        self._placed = at.placed
+
+    def placed(self) -> list[tuple[int, Spec]]:
+        """The bytes and the spec of the current batch of each output, first of those with memory of their own."""
+        placed = self._placed
+        if not placed:
+            for o in self.made:
+                nbytes, dense = o.about.tolist()
+                spec = o.spec.copy()
+                spec._dense = bool(dense)
+                placed.append((nbytes, spec))
+            placed += [(0, spec.copy()) for _, _, spec, _ in self._views]
+        return placed
 
     def publish(self, made: Mapping[Edge, Batch], values: dict[Edge, Batch]) -> None:
         """Stores the batches that are read outside of the chain."""
-        for o in self.made:
-            if o.edge in self._wanted:
-                made[o.edge].sources = names_of(o.named, values)
-                values[o.edge] = made[o.edge]
-        for e, root, spec, named in self._views:
-            values[e] = (made[root] if root in made else values[root]).relabel(spec.copy())
-            values[e].sources = names_of(named, values)
+        for e, origin in self._wanted:
+            values[e] = batch = made[e]
+            if origin is not None:
+                batch.sources = names_of(origin, values)
+        if not self._views:
+            return
+        for (e, root, _, origin), (_, spec) in zip(self._views, self.placed()[len(self.made) :]):
+            values[e] = (made[root] if root in made else values[root]).relabel(spec)
+            values[e].sources = names_of(origin, values)
 
 
 class CpuPlan:
@@ -89,8 +96,9 @@ class CpuPlan:
     def run(self, ctx: Context, pool: kernels.Pool, begin: int, given: Mapping[Edge, Batch] = _NONE) -> None:
         """Computes the outputs, in memory that is `given` or newly allocated. `begin` is when planning started."""
         values, made = ctx.values, {}
-        for o in self._outputs.made:
-            made[o.edge] = batch = given[o.edge] if o.edge in given else self._allocated(ctx, o)
+        for k, o in enumerate(self._outputs.made):
+            batch = given[o.edge] if o.edge in given else self._allocated(ctx, o, *self._outputs.placed()[k])
+            made[o.edge] = batch
             for slot in self._slots[o.edge]:
                 slot.rows = batch.rows_address
         for data, root in self._seen:
@@ -101,8 +109,7 @@ class CpuPlan:
             made[e].shorten()
         self._outputs.publish(made, values)
 
-    def _allocated(self, ctx: Context, output: Output) -> Batch:
-        nbytes, spec = output.placed()
+    def _allocated(self, ctx: Context, output: Output, nbytes: int, spec: Spec) -> Batch:
         rows, at = reserve(ctx.n, TENSOR)
         ctypes.memmove(at, address(output.rows), rows.nbytes)  # a third of the time of NumPy's copy
         try:

@@ -123,8 +123,8 @@ class GpuPlan:
         for e in self._inputs:
             values[e].used_on(stream)
         size, inner = self._workspace()
-        placed = [o.placed() for o in outputs]
-        sizes = [nbytes for nbytes, _ in placed]
+        placed = self._outputs.placed()
+        sizes = [nbytes for nbytes, _ in placed[: len(outputs)]]
         try:
             blocks, places = self._blocks(gpu, size, sizes)
         except OutOfDeviceMemory as e:

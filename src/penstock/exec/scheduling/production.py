@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from ...core.errors import DataError, PipelineError, WorkerError, different_sizes, of_source
+from ...core.rows import allocate, indices
 from ..context import Context, explain_failure
 from ..plan import Plan
 from .checkpoint import State
@@ -17,6 +18,8 @@ from .policy import Policy
 from .producer import Producer
 from .statistics import Statistics
 from .workers import Ticket
+
+_UINT32 = np.dtype("u4")
 
 
 class Production:
@@ -110,7 +113,7 @@ class Production:
             if epoch is None and "position" in picks.columns:
                 epoch, position = picks.columns["epoch"], picks.columns["position"]
         if position is None or epoch is None:
-            epoch, position = np.zeros(n, "u4"), np.arange(self.position, self.position + n)
+            epoch, position = allocate(n, _UINT32)[0], indices(n) + self.position
         self.position += n
         self.policy.requested(ticket.index, self.position)
         return Context(n, epoch, position, ticket.index)

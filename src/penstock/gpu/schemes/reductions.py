@@ -13,6 +13,7 @@ _LONG = 512  # bytes of contiguous elements that justify a thread block
 _MOST_PERIOD = 4  # interleaved parameters that a thread can accumulate
 _SIDE_BY_SIDE = 32  # neighbouring parameters that are read coalesced
 _MANY = 8192  # total parameters that justify one thread each
+_RESIDENT = 5  # blocks per multiprocessor that hide the latency of reads
 _THREADS, _MOST_PARTS, _PARTIALS = 192, 64, 256  # as in kernels/reductions/gpu_reduce.h
 _WORK = 8 * _THREADS  # units of work for a part, times the number of parts: see reduce_parts_of
 
@@ -40,7 +41,7 @@ def plan_reduction(task: Task, job: str = "Job") -> list[Phase]:
     parts = np.exp2(np.log2(np.maximum(plain(units) / _WORK, 1)) // 2).astype("i8") if split else 1
     most = np.maximum(_MOST_PARTS // np.maximum(plain(blocks), 1), 1)
     grid = grid_of(several_each(plain(blocks) * np.minimum(parts, most)), task.n)
-    first = Phase(f"reduce_parts<{job}, {what}, {simple}>(l);", grid, (_THREADS, 1, 1))
+    first = Phase(f"reduce_parts<{job}, {what}, {simple}>(l);", grid, (_THREADS, 1, 1), resident=_RESIDENT)
     if not split:
         return [first]
     grid = grid_of(-(-parameters // 256), task.n)

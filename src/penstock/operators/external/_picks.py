@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.picks import Picks
+from ...core.rows import indices
 from ...core.source_name import SourceName
 from ...external.ahead import Position
 from ._by_sample import Made
@@ -20,7 +21,7 @@ class Given(Picks):
     def __init__(self, made: Made, row: np.ndarray | None = None):
         self.is_whole = row is None
         self.batches, self.bad = self.made = made
-        super().__init__(row=np.arange(len(self.batches[0])) if row is None else row)
+        super().__init__(row=indices(len(self.batches[0])) if row is None else row)
 
     def select(self, rows: np.ndarray) -> Picks:
         return Given(self.made, self.columns["row"][rows])
