@@ -10,216 +10,29 @@ Cases "of little pictures, never the same sizes" are fed anew for every batch, i
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import os
 import pickle
 import select
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import gpu_time
 import measure
-import numpy as np
-from operator_cases import CASES, KINDS, Case, shuffled
+from operator_cases import CASES, KINDS, Case
+from operator_library import WARM_UP, WARM_UP_FRESH, WARM_UP_SECONDS, serve
 
 ROOT = Path(__file__).parents[1]
 CLAIMS = {"cpu": (1.0, 2.0), "gpu": (0.9, 1.3)}  # the smallest ratio of a case, and of the median
 CLAIMS_AGAINST_A_TREE = (0.97, 1.0)
 TIME_LIMIT = 60.0  # seconds for one step of a case
-WARM_UP, WARM_UP_FRESH = 16, 64  # batches before the measurement; for sizes that are never repeated
-WARM_UP_SECONDS = {"cpu": 2.0, "gpu": 0.5}  # after the second batch
-
-
-class Absent(Exception):
-    """A library lacks the operator, or has none for this device."""
-
-
-# In the process of a library ------------------------------------------------------------------------------------------
 
 
 def libraries(options: argparse.Namespace) -> tuple[str, str]:
     return "penstock", "the other tree" if options.against else "DALI"
-
-
-def times_of(c: Case, options: argparse.Namespace) -> int:
-    """On the CPU, one application to photographs takes long enough; on the GPU, even several take little time compared
-    to the pipeline's work per batch."""
-    return options.times or ((1 if c.times <= 4 else c.times) if options.device == "cpu" else min(4 * c.times, 16))
-
-
-class Library:
-    def __init__(self, name: str, options: argparse.Namespace):
-        CASES[:] = [dataclasses.replace(c, times=times_of(c, options)) for c in CASES]
-        self.name, self.options, self.gpu = name, options, options.device == "gpu"
-        if name == "DALI":
-            from nvidia.dali import fn, ops, pipeline_def, types
-
-            self.known = {"cpu": ops.cpu_ops() | ops.mixed_ops(), "gpu": ops.gpu_ops()}[options.device]
-        else:
-            sys.path.insert(0, str((ROOT if name == "penstock" else Path(options.against)) / "src"))
-            from penstock import fn, pipeline_def, types
-            from penstock.core.op import REGISTRY
-
-            self.registry = REGISTRY
-        self.fn, self.types, self.pipeline_def = fn, types, pipeline_def
-        with open(options.photos, "rb") as f:
-            photos = pickle.load(f)
-        self.photos = [photos[i % len(photos)] for i in range(options.batch)]
-        self.cache: dict[str, list[np.ndarray]] = {}
-        self.pipe: Any = None
-        self.copy_speed = 0.0
-        self.synchronize = gpu_time.synchronize() if self.gpu else lambda: None
-
-    def inputs(self, kind: str) -> list[np.ndarray]:
-        if kind not in self.cache:
-            if len(self.cache) > 6:
-                self.cache.clear()
-            self.cache[kind] = KINDS[kind][1](self.photos)
-        return self.cache[kind]
-
-    def check(self, c: Case) -> None:
-        device = self.options.device
-        if self.name != "DALI":
-            cls = self.registry.get(c.name.removeprefix("experimental.")) or self.registry.get(c.name)
-            if cls is None:
-                raise Absent("not there")
-            if device not in cls.devices:
-                raise Absent(f"no {device.upper()} form")
-        elif c.call is None:
-            *modules, last = c.name.split(".")
-            name = ".".join([*modules, "".join(w.capitalize() for w in last.split("_"))]).lower()
-            if name not in {k.replace("__", ".").lower() for k in self.known}:
-                raise Absent(f"no {device.upper()} form")
-
-    def build(self, c: Case) -> None:
-        """Makes the pipeline of a case and runs it until it is warm."""
-        self.check(c)
-        fn, types, feeds = self.fn, self.types, {}
-
-        def fed(kind: str, device: str) -> Any:
-            if c.fresh:
-                layout = KINDS[kind][0]
-                return fn.external_source(source=shuffled(self.inputs(kind)), device=device, layout=layout)
-            feeds[f"input{len(feeds)}"] = kind
-            layout = KINDS[kind][0]
-            return fn.external_source(
-                name=f"input{len(feeds) - 1}",
-                repeat_last=True,
-                no_copy=True,
-                device=device,
-                **({"layout": layout} if layout else {}),
-            )
-
-        def value(v: Any) -> Any:
-            if isinstance(v, str) and v in KINDS:
-                return fed(v, "cpu")
-            return getattr(types, v.removeprefix("types.")) if isinstance(v, str) and v.startswith("types.") else v
-
-        @self.pipeline_def(
-            batch_size=self.options.batch,
-            num_threads=self.options.threads,
-            device_id=0 if self.gpu else None,
-            seed=1,
-            enable_conditionals=c.conditionals,
-        )
-        def define() -> Any:
-            on = ["gpu" if self.gpu and i not in c.host else "cpu" for i in range(len(c.inputs))]
-            inputs = [fed(kind, d) for kind, d in zip(c.inputs, on)]
-            args = {k: value(v) for k, v in c.args.items()}
-            if self.gpu and not inputs:
-                args["device"] = "gpu"
-            out: list[Any] = []
-            for i in range(c.times):
-                if c.call is not None:
-                    made = c.call(fn, types, inputs, i)
-                else:
-                    function: Any = fn
-                    for part in c.name.split("."):
-                        function = getattr(function, part)
-                    # `preserve` keeps DALI from merging the applications.
-                    made = function(*inputs, preserve=True, **args)
-                out += made if isinstance(made, (tuple, list)) else [made]
-            return tuple(out)
-
-        self.pipe = define()
-        self.pipe.build()
-        for name, kind in feeds.items():
-            self.pipe.feed_input(name, self.inputs(kind))
-        begin = 0.0
-        for k in range(WARM_UP_FRESH if c.fresh else WARM_UP):
-            self.pipe.run()
-            if k == 1:  # kernels are compiled now
-                begin = time.perf_counter()
-            elif k > 1 and not c.fresh and time.perf_counter() > begin + WARM_UP_SECONDS[self.options.device]:
-                break
-
-    def time(self, c: Case, seconds: float) -> dict[str, float]:
-        """Microseconds per application to a batch: wall time and processor time."""
-        self.pipe.run()
-        self.synchronize()
-        n, cpu, begin = 0, time.process_time(), time.perf_counter()
-        while n < 2 or time.perf_counter() < begin + seconds:
-            self.pipe.run()
-            n += 1
-        self.synchronize()
-        wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
-        _settle()
-        reply = {"wall": wall / n / c.times * 1e6, "cpu": cpu / n / c.times * 1e6}
-        return reply | self.gpu_time(c) if self.gpu and self.name == "penstock" else reply
-
-    def gpu_time(self, c: Case) -> dict[str, float]:
-        """GPU microseconds per application, and its rate of bytes read and written as a share of a plain copy's."""
-        device = self.pipe._plan.session.device
-        self.copy_speed = self.copy_speed or gpu_time.copy_speed(device)
-        us = gpu_time.of_a_batch(self.pipe) / c.times
-        kinds = [k for i, k in enumerate(c.inputs) if i not in c.host]
-        read = sum(x.nbytes for kind in kinds for x in self.inputs(kind))
-        written = gpu_time.bytes_of_outputs(self.pipe.run()) / c.times
-        return {"gpu": us, "share": (read + written) / us / self.copy_speed if us else 0.0}
-
-
-def _settle() -> None:
-    """Waits until the batches made ahead are done, so that they don't disturb the other library's measurement."""
-    used, limit = -1.0, time.perf_counter() + 5
-    while (now := time.process_time()) - used > 1e-3 and time.perf_counter() < limit:
-        used = now
-        time.sleep(0.01)
-
-
-def serve(options: argparse.Namespace) -> None:
-    """Answers requests, each a line of JSON: [request, index of the case]."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of libraries must not mix with answers
-    library = Library(options.worker, options)
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        what, number = json.loads(line)
-        reply: dict[str, Any] = {}
-        try:
-            if what == "build":
-                library.build(CASES[number])
-            elif what == "time":
-                reply = library.time(CASES[number], options.seconds)
-            else:
-                library.pipe = None
-        except Absent as e:
-            reply = {"absent": str(e)}
-        except Exception as e:
-            lines = [t for t in str(e).splitlines() if t.strip()] or [type(e).__name__]
-            reply = {"failed": next((t for t in lines if "Error" in t and len(t) > 30), lines[0]).strip()[:200]}
-            library.pipe = None
-            print(f"{CASES[number].title}: {options.worker}: {e}", file=sys.stderr)
-        print(json.dumps(reply), file=answers, flush=True)
-    os._exit(0)
-
-
-# The measurement ------------------------------------------------------------------------------------------------------
 
 
 class Process:
@@ -263,18 +76,40 @@ def is_open(answers: dict[str, Any] | None, options: argparse.Namespace) -> bool
         return True
     ours, theirs = (answers[n] for n in libraries(options))
     if options.by in ours and options.by in theirs:
-        return theirs[options.by] < options.again * ours[options.by]
+        return ratio_of(ours, theirs, options.by) < options.again
     return options.again > 0 and ("failed" in ours or "failed" in theirs)
+
+
+def ratio_of(ours: dict[str, Any], theirs: dict[str, Any], by: str) -> float:
+    """The median ratio of pairs of processes."""
+    pairs = zip(ours.get("runs", [ours]), theirs.get("runs", [theirs]))
+    return statistics.median(b[by] / max(a[by], 1e-3) for a, b in pairs)
+
+
+def with_earlier(before: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
+    """The medians of all measurements of a case, each by another pair of processes: where their memory and their
+    threads happen to be makes a difference of up to a third."""
+    if before is None or not all("wall" in a for answers in (before, now) for a in answers.values()):
+        return now
+    joined: dict[str, Any] = {}
+    for name, answer in now.items():
+        runs = [*before[name].pop("runs", [before[name]]), answer]
+        joined[name] = {k: statistics.median(r[k] for r in runs) for k in answer} | {"runs": runs}
+    return joined
 
 
 def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The answers of each library by the title of the case: medians, or the reason of a failure."""
-    workers = {name: Process(name, options) for name in libraries(options)}
     kept = Path(options.keep) if options.keep else None
     results: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
-    todo = [number for number in cases if is_open(results.get(CASES[number].title), options)]
+    todo = [number for number in cases if is_open(results.get(CASES[number].title), options)] * options.pairs
+    workers: dict[str, Process] = {}
     for k, number in enumerate(todo):
         measure._progress(f"{k + 1}/{len(todo)}: {CASES[number].title}")
+        if k % (len(todo) // options.pairs) == 0:
+            for w in workers.values():
+                w.close()
+            workers = {name: Process(name, options) for name in libraries(options)}
         answers = {name: w.ask("build", number) for name, w in workers.items()}
         rounds: dict[str, list[dict[str, float]]] = {name: [] for name in libraries(options)}
         for _ in range(0 if any(answers.values()) else options.rounds):
@@ -289,7 +124,7 @@ def compare(cases: list[int], options: argparse.Namespace) -> dict[str, dict[str
             w.ask("drop", number)
             if rounds[name] and not answers[name]:
                 answers[name] = {k: statistics.median(r[k] for r in rounds[name]) for k in rounds[name][0]}
-        results[CASES[number].title] = answers
+        results[CASES[number].title] = with_earlier(results.get(CASES[number].title), answers)
         if kept:
             kept.write_text(json.dumps(results, indent=1))
     for w in workers.values():
@@ -316,11 +151,12 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         if title not in cases:  # kept from a run with an older table
             continue
         if "wall" in ours and "wall" in theirs:
-            rows.append((theirs[by] / max(ours[by], 1e-3), cases[title], ours, theirs))
+            rows.append((ratio_of(ours, theirs, by), cases[title], ours, theirs))
         else:
             why = [f"{n}: {r.get('absent') or r.get('failed')}" for n, r in answers.items() if r]
             without.append((title, "; ".join(why)))
     rows.sort(key=lambda r: -r[0])
+    most = max((len(ours.get("runs", [ours])) for _, _, ours, _ in rows), default=1)
     least, middle = CLAIMS_AGAINST_A_TREE if options.against else CLAIMS[options.device]
     rival = libraries(options)[1]
     lines = [
@@ -328,7 +164,8 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         "",
         measure.machine(),
         f"Batches of {options.batch} photographs decoded before, {options.threads} threads; time of one application to "
-        f"a batch, of several in one graph; medians of {options.rounds} interleaved runs of {options.seconds:g} s. "
+        f"a batch, of several in one graph; medians of {options.rounds} interleaved runs of {options.seconds:g} s by a "
+        f"pair of processes, and of up to {most} such pairs. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. "
         f"Ratio of {'the times by the clock' if by == 'wall' else 'processor times'}. "
         f"Before them {WARM_UP} batches, or as many as {WARM_UP_SECONDS[options.device]:g} s allow, and "
@@ -373,8 +210,10 @@ def main() -> None:
         "--again",
         type=float,
         default=0.0,
-        help="measures cases in the --keep file again whose ratio is below this, and those that failed",
+        help="measures cases in the --keep file again whose ratio is below this, and those that failed; the results "
+        "are the medians of all measurements",
     )
+    p.add_argument("--pairs", type=int, default=1, help="pairs of processes that measure each case")
     p.add_argument("--note", default="", help="a sentence for the report, about the machine")
     p.add_argument("--times", type=int, default=0, help="applications in one graph, for all cases")
     p.add_argument("--verbose", action="store_true", help="show what the libraries print")

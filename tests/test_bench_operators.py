@@ -59,3 +59,14 @@ def test_what_is_measured_again(table):
 
     assert is_open(0.0) == {"missing"}
     assert is_open(1.0) == {"missing", "slow", "failed"}
+
+
+def test_a_case_that_is_measured_again(table):
+    """Its ratio is the median of those of all measurements, not the last or the best one."""
+    bench, answers = load(ROOT / "bench" / "operators.py"), None
+    for ours, theirs in [(1.0, 0.9), (4.0, 2.0), (2.0, 4.0), (8.0, 8.8), (1.0, 0.95)]:
+        answers = bench.with_earlier(answers, {"penstock": {"wall": ours}, "DALI": {"wall": theirs}})
+    assert bench.ratio_of(*answers.values(), "wall") == 0.95
+    assert answers["penstock"]["wall"] == 2.0
+    failed = {"penstock": {"failed": "crashed"}, "DALI": {"wall": 1.0}}
+    assert bench.with_earlier(answers, failed) == failed
