@@ -34,6 +34,10 @@ void row(int64_t n, const int64_t *step, char *out, const char *a, const char *b
     const B y = *(const B *)b;
     const C z = *(const C *)c;
     for (int64_t i = 0; i < n; i++) ((Out *)out)[i] = f(((const A *)a)[i], y, z);
+  } else if (std::is_same_v<Out, A> && out == a && !step[0] && !step[1]) {  // a reduction
+    Out total = *(const Out *)a;
+    for (int64_t i = 0; i < n; i++, b += step[2], c += step[3]) total = (Out)f((A)total, *(const B *)b, *(const C *)c);
+    *(Out *)out = total;
   } else {
     for (int64_t i = 0; i < n; i++, out += step[0], a += step[1], b += step[2], c += step[3])
       *(Out *)out = f(*(const A *)a, *(const B *)b, *(const C *)c);

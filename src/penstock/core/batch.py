@@ -32,9 +32,10 @@ def _zeros(shape: tuple[int, int]) -> np.ndarray:
 
 @lru_cache(64)
 def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Shapes of n equal samples. Callers copy the array, which is cheaper than filling one."""
+    """Shapes of n equal samples, shared by many batches."""
     shapes = np.empty((n, len(shape)), _INT64)
     shapes[...] = shape
+    shapes.setflags(write=False)
     return shapes
 
 
@@ -75,7 +76,7 @@ class Spec:
         """n samples of one shape."""
         # Bypasses `__init__`, as this is on the path of many calls that take only a few microseconds.
         spec = cls.__new__(cls)
-        spec.shape = spec.stored = _alike(n, shape if type(shape) is tuple else tuple(shape)).copy()
+        spec.shape = spec.stored = _alike(n, shape if type(shape) is tuple else tuple(shape))
         spec.dtype = dtypes.to_numpy(dtype)
         spec.layout, spec._origin, spec._dense = layout, None, True
         return spec

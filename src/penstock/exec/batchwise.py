@@ -5,10 +5,12 @@ are data."""
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..core import kernels
+from ..core.batch import Batch
+from ..core.op import Arguments
 from ..core.source_name import joined
 from ..graph.node import Node
 from .arguments import Resolver, data_of
@@ -16,8 +18,6 @@ from .context import Context, Timing, explain_failure
 from .cpu.wiring import inputs_of
 from .frames import FrameContext, as_sequences, frames_of
 from .iteration_order import IterationOrder
-
-_ANY_TIME = nullcontext()
 
 
 class Batchwise:
@@ -38,8 +38,8 @@ class Batchwise:
         if node.device == "gpu":
             for batch in inputs:
                 batch.used_on(ctx.gpu.stream)
-        outs = self._outputs(ctx, pool)
-        sources = joined([batch.sources for batch in inputs[: node.op.n_named]])
+        outs = self._outputs(ctx, pool, inputs)
+        sources = joined([batch.sources for batch in inputs[: node.op.n_named]]) if inputs else None
         for i, batch in enumerate(outs):
             if batch.sources is None:
                 batch.sources = sources
@@ -48,24 +48,34 @@ class Batchwise:
             values[node.number, i] = batch
         ctx.timings.append(Timing("batch", [node.number], begin, time.monotonic_ns()))
 
-    def _outputs(self, ctx: Context, pool: kernels.Pool) -> tuple[Any, ...]:
+    def _outputs(self, ctx: Context, pool: kernels.Pool, inputs: list[Batch]) -> tuple[Any, ...]:
         node, op, rows = self._node, self._node.op, ctx
-        counts = frames_of(node, ctx.values)
-        turn: Any = _ANY_TIME if self._order is None else self._order.in_turn(node.number, ctx.iteration)
+        counts = frames_of(node, ctx.values) if op.runs_frames else None
         try:
             if counts is not None:
                 rows = FrameContext(ctx, counts)
                 rows.see({e: ctx.values[e].spec.layout for e in self._edges}, data_of(node))
+                inputs = [rows.values[e] for e in self._edges]
             a = self._resolver.resolve(rows)
             a.pool, a.sample_of = pool, rows.sample_of
-            if self._functions is not None:
-                a.gpu, turn = self._functions.arrays(ctx.gpu), self._functions.keep(turn, ctx.gpu.stream)
-            with turn:
-                made = op.run(a, *[rows.values[e] for e in self._edges])
+            if self._order is None and self._functions is None:
+                made = op.run(a, *inputs)
+            else:
+                with self._turn(ctx, a):
+                    made = op.run(a, *inputs)
             outs = made if isinstance(made, tuple) else (made,)
             return outs if counts is None else tuple(as_sequences(b, counts) for b in outs)
         except Exception as e:
             raise explain_failure(rows, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
+
+    def _turn(self, ctx: Context, a: Arguments) -> AbstractContextManager:
+        """The operator runs within; on the GPU, `a` gets its arrays there."""
+        order = self._order
+        turn = nullcontext() if order is None else order.in_turn(self._node.number, ctx.iteration)
+        if self._functions is None:
+            return turn
+        a.gpu = self._functions.arrays(ctx.gpu)
+        return self._functions.keep(turn, ctx.gpu.stream)
 
 
 class LoadedByArguments:

@@ -28,9 +28,7 @@ def expand(batch: Batch, counts: np.ndarray) -> Batch:
 
 
 def frames_of(node: Node, values: dict[tuple[int, int], Batch]) -> np.ndarray | None:
-    """Frames per sample if an input of an operator that `runs_frames`, or else an argument, has them."""
-    if not node.op.runs_frames:
-        return None
+    """Frames per sample if an input of the operator, or else an argument, has them."""
     for d in node.inputs:
         spec = values[edge_of(d)].spec
         if spec.layout.startswith("F") and spec.ndim > 1:

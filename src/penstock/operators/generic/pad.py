@@ -8,7 +8,6 @@ import numpy as np
 from ...core.axes import all_axes, axes_given, axes_named, for_axes, rows_of
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
-from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator, PerSample
 
 
@@ -67,9 +66,7 @@ class Pad(Operator):
         return (all_axes(x), None) if a.axes is None else axes_given(a, x)
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        extent = a.native.zeros((x.n, MAX_DIMS), "i8")
-        extent[:, : x.ndim] = x.shape
-        return {"extent": extent, "channels": -1, "fill": a.fill_value.astype("f4")[:, None]}
+        return {"extent": x.shape, "channels": -1, "fill": a.fill_value.astype("f4")[:, None]}
 
 
 def _for_each(a: Arguments, name: str, axes: np.ndarray, own: np.ndarray | None, default: int) -> np.ndarray:

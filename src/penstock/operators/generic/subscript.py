@@ -139,7 +139,7 @@ class Subscript(Operator):
         stride = np.ones_like(x.stored)
         for d in range(x.ndim - 2, -1, -1):
             stride[:, d] = stride[:, d + 1] * x.stored[:, d + 1]
-        step = a.native.zeros((x.n, MAX_DIMS), "i8")
+        step = a.native.zeros((x.n, len(a.of)), "i8")
         for d, axis in enumerate(a.of):
             if axis >= 0:
                 step[:, d] = a.step[:, axis] * stride[:, axis]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...core.batch import Spec
-from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Layout, Operator
 
 
@@ -56,7 +55,4 @@ class Transpose(Operator):
         return out.origin[:, back], out.stored[:, back]
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        perm, start = np.zeros((1, MAX_DIMS), "i4"), a.native.zeros((x.n, MAX_DIMS), "i8")
-        perm[0, : x.ndim] = a.axes
-        start[:, : x.ndim] = self.region(a, x, out)[0] - x.origin
-        return {"perm": perm, "start": start}
+        return {"perm": np.array([a.axes], "i4"), "start": self.region(a, x, out)[0] - x.origin}

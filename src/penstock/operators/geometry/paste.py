@@ -9,7 +9,6 @@ import numpy as np
 
 from ...core.batch import Spec
 from ...core.errors import SampleErrors
-from ...core.kernels import MAX_DIMS
 from ...core.op import Arg, Arguments, Operator, PerSample
 
 
@@ -69,10 +68,8 @@ class Paste(Operator):
         return x.like(shape=np.concatenate([a.size, x.shape[:, 2:]], axis=1), layout="HWC")
 
     def params(self, a: Arguments, x: Spec, out: Spec) -> dict[str, Any]:
-        start, extent = a.native.zeros((x.n, MAX_DIMS), "i8"), a.native.zeros((x.n, MAX_DIMS), "i8")
-        start[:, :3] = out.origin
-        extent[:, 3:] = 1
+        start = a.native.zeros((x.n, 3), "i8")
+        start[...] = out.origin
         start[:, :2] -= a.at
-        extent[:, :3] = x.shape
         fill = np.array(self.values["fill_value"], "f4")[None]
-        return {"start": start, "extent": extent, "fill": fill, "channels": 2 if fill.size > 1 else -1}
+        return {"start": start, "extent": x.shape, "fill": fill, "channels": 2 if fill.size > 1 else -1}
