@@ -44,4 +44,4 @@ class PeekImageShape(Operator):
 
     def run(self, a: Arguments, *inputs: Batch) -> Batch:
         _, shape = read_headers(inputs[0], a.image_type, a.adjust_orientation)
-        return Batch.from_array(shape.astype(to_numpy(a.dtype)))
+        return Batch.from_array(shape.astype(to_numpy(a.dtype), copy=False))
