@@ -12,8 +12,11 @@ SHARED Int border_place_of(Int i, Int n, int border) {
   if (border == CONSTANT) return -1;
   if (border == CLAMP) return i < 0 ? 0 : n - 1;
   const Int period = border == WRAP ? n : border == REFLECT_1001 ? 2 * n : n > 1 ? 2 * n - 2 : 1;
-  i %= period;
-  if (i < 0) i += period;
+  i += i < 0 ? period : i >= period ? -period : 0;  // enough near an axis, and much faster than a division
+  if (i < 0 || i >= period) {
+    i %= period;
+    if (i < 0) i += period;
+  }
   if (i < n) return i;
   return border == REFLECT_101 ? period - i : period - 1 - i;
 }

@@ -86,8 +86,11 @@ void filter(const Elements &out, const Elements &in, const Grid &g, const Separa
           for (int64_t k = 0; k < size[2]; k++) across.add(x + (k - size[2] / 2) * g.c, w[k]);
           across.finish(to, FLOAT);
         }
-        for (int64_t k = 0; k < size[1]; k++)
-          sum.add(ring + (y + k - size[1] / 2 + size[1]) % size[1] * n, window[a.stride + k]);
+        int64_t at = (y - size[1] / 2 + size[1]) % size[1];  // a division for each row takes longer than a narrow one
+        for (int64_t k = 0; k < size[1]; k++) {
+          sum.add(ring + at * n, window[a.stride + k]);
+          if (++at == size[1]) at = 0;
+        }
         ring += size[1] * n;
       }
       sum.finish(out.at(z * g.slice() + y * n), out.dtype);

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from penstock.core import rows
-from penstock.core.rows import TENSOR, address, allocate, reserve
+from penstock.core.rows import TENSOR, address, allocate, copied, indices, reserve
 
 
 class Named(np.ndarray):
@@ -47,7 +47,7 @@ def test_address_of_a_mapped_file(tmp_path):
 
 
 @pytest.mark.parametrize("make", [allocate, reserve])
-@pytest.mark.parametrize("shape", [0, 7, (3, 5), (2, 0)])
+@pytest.mark.parametrize("shape", [0, 7, (3, 5), (2, 0), (3000, 9)])
 @pytest.mark.parametrize("dtype", ["u1", "f8", TENSOR])
 def test_memory_and_its_address(make, shape, dtype):
     array, at = make(shape, np.dtype(dtype))
@@ -55,6 +55,26 @@ def test_memory_and_its_address(make, shape, dtype):
     assert array.shape == np.empty(shape).shape and array.dtype == np.dtype(dtype)
     if make is allocate:
         assert array.tobytes() == bytes(array.nbytes)
+    array[...] = 1
+    assert at % 8 == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (0, 3), (1000, 3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_copies(shape, order):
+    array = np.asarray(np.random.default_rng(0).integers(-9, 9, shape), order=order)
+    copy = copied(array)
+    assert copy.dtype == array.dtype and copy.flags.c_contiguous
+    np.testing.assert_array_equal(copy, array)
+    before = array.copy()
+    array[...] += 1
+    np.testing.assert_array_equal(copy, before)
+
+
+def test_indices_are_shared():
+    assert indices(5).tolist() == [0, 1, 2, 3, 4] and indices(5) is indices(5)
+    with pytest.raises(ValueError, match="read-only"):
+        indices(5)[0] = 7
 
 
 def test_where_arrays_lie_elsewhere_they_are_asked(monkeypatch):
