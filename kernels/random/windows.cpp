@@ -33,7 +33,8 @@ void draw_size(Draws &draws, double h, double w, const Ranges &r, int32_t attemp
   const bool too_wide = h * widest < h * w * r.smallest, too_tall = w * tallest < h * w * r.smallest;
   for (int32_t k = 0; k < attempts && !too_wide && !too_tall; k++) {
     const double share = draws.unit(), turn = draws.unit();
-    const double area = (r.smallest + (r.largest - r.smallest) * share) * h * w, ratio = exp_near(r.low + r.span * turn);
+    const double area = (r.smallest + (r.largest - r.smallest) * share) * h * w,
+                 ratio = exp_near(r.low + r.span * turn);
     size[0] = std::max(std::nearbyint(std::sqrt(area / ratio)), 1.0);
     size[1] = std::max(std::nearbyint(std::sqrt(area * ratio)), 1.0);
     const float got = (float)(size[1] / size[0]);
