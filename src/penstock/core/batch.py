@@ -33,8 +33,7 @@ def _zeros(shape: tuple[int, int]) -> np.ndarray:
 @lru_cache(64)
 def _alike(n: int, shape: tuple[int, ...]) -> np.ndarray:
     """Shapes of n equal samples, shared by many batches."""
-    shapes = np.empty((n, len(shape)), _INT64)
-    shapes[...] = shape
+    shapes = np.full((n, len(shape)), shape, _INT64)
     shapes.setflags(write=False)
     return shapes
 

@@ -173,13 +173,6 @@ class TensorListCPU(TensorList):
         if layout is not None:
             self.set_layout(layout)
 
-    @classmethod
-    def of(cls, batch: Batch) -> TensorListCPU:
-        """A pipeline's output."""
-        tensors = cls.__new__(cls)
-        tensors._batch = batch
-        return tensors
-
     @staticmethod
     def broadcast(sample: Any, num_samples: int) -> TensorListCPU:
         """Returns a batch that has the same sample, a `TensorCPU` or an array, `num_samples` times."""

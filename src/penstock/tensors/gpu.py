@@ -211,9 +211,7 @@ class TensorListGPU(TensorList):
         elif not isinstance(cuda_stream, int) or cuda_stream != UNORDERED:
             with batch.device:
                 batch.used_on(ForeignStream(batch.device, stream_handle(cuda_stream) or LEGACY_STREAM))
-        out = cls.__new__(cls)  # `__init__` finds out what it is given
-        out._batch = batch
-        return out
+        return cls.of(batch)
 
     @staticmethod
     def _capsules(batches: Sequence[Batch], stream_of: Callable[[int], int]) -> list[Any]:

@@ -12,6 +12,9 @@ from ..core.batch import Batch
 from ..core.dtypes import DALIDataType
 from ..core.errors import ArgumentValueError, PlaceError
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class ShapeError(ValueError, RuntimeError):
     """Raised where the samples of a batch differ in shape but must not. Also a RuntimeError, as in DALI."""
@@ -71,6 +74,13 @@ class TensorList:
 
         def __getattr__(self, name: str) -> Any:
             raise no_attribute(type(self), name)
+
+    @classmethod
+    def of(cls, batch: Batch) -> Self:
+        """A pipeline's output."""
+        tensors = cls.__new__(cls)
+        tensors._batch = batch
+        return tensors
 
     def __len__(self) -> int:
         return len(self._batch)
