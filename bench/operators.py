@@ -164,8 +164,8 @@ def report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> s
         "",
         measure.machine(),
         f"Batches of {options.batch} photographs decoded before, {options.threads} threads; time of one application to "
-        f"a batch, of several in one graph; medians of {options.rounds} interleaved runs of {options.seconds:g} s by a "
-        f"pair of processes, and of up to {most} such pairs. "
+        f"a batch, of several in one graph; medians of {options.rounds} interleaved runs of {options.seconds:g} s"
+        f"{f', and of up to {most} pairs of processes' * (most > 1)}. "
         f"{measure.versions('nvidia-dali-cuda130', 'numpy')}. "
         f"Ratio of {'the times by the clock' if by == 'wall' else 'processor times'}. "
         f"Before them {WARM_UP} batches, or as many as {WARM_UP_SECONDS[options.device]:g} s allow, and "
