@@ -64,7 +64,7 @@ def test_memory_and_its_address(make, shape, dtype):
 def test_copies(shape, order):
     array = np.asarray(np.random.default_rng(0).integers(-9, 9, shape), order=order)
     copy = copied(array)
-    assert copy.dtype == array.dtype and copy.flags.c_contiguous
+    assert copy.dtype == array.dtype and copy.flags.c_contiguous and not copy.flags.writeable
     np.testing.assert_array_equal(copy, array)
     before = array.copy()
     array[...] += 1

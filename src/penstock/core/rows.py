@@ -65,8 +65,12 @@ def reserve(shape: int | tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, 
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """A copy of an array of numbers; a large one is read-only."""
-    return array.copy() if array.size < 500 else np.ndarray(array.shape, array.dtype, array.tobytes())
+    """A read-only copy of an array of numbers."""
+    if array.size >= 500:
+        return np.ndarray(array.shape, array.dtype, array.tobytes())
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy
 
 
 @lru_cache(16)

@@ -69,7 +69,7 @@ class Batchwise:
             raise explain_failure(rows, node, e) from (e if not isinstance(e, (ValueError, TypeError)) else None)
 
     def _turn(self, ctx: Context, a: Arguments) -> AbstractContextManager:
-        """The operator runs within; on the GPU, `a` gets its arrays there."""
+        """The context in which the operator runs. On the GPU, also gives `a` its arrays there."""
         order = self._order
         turn = nullcontext() if order is None else order.in_turn(self._node.number, ctx.iteration)
         if self._functions is None:
